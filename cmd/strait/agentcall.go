@@ -24,7 +24,7 @@ func newAgentCall() *cobra.Command {
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			return call(ctx, args[0], cmd.OutOrStdout())
+			return call(ctx, args[0], unescaped(cmd.OutOrStdout()))
 		},
 	}
 	c.Flags().DurationVar(&patience, "for", 10*time.Second, "how long to try")

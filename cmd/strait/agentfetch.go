@@ -33,7 +33,7 @@ func newAgentFetch() *cobra.Command {
 			if answer.StatusCode != http.StatusOK {
 				return fmt.Errorf("%s answers %s", args[0], answer.Status)
 			}
-			_, err = io.Copy(cmd.OutOrStdout(), answer.Body)
+			_, err = io.Copy(unescaped(cmd.OutOrStdout()), answer.Body)
 			return err
 		},
 	}

@@ -113,7 +113,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	}
 	b := thisBuild()
 	r := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), result.ThisMachine(strings.TrimSpace(b.Version+" "+b.Revision)), time.Now())
-	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: isTerminal(cmd.ErrOrStderr())}
+	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: terminalOf(cmd.ErrOrStderr())}
 	failed := bench.Run(ctx, r, tests, bench.Options{Repetitions: f.repetitions, Quick: f.quick}, p)
 	p.clear()
 	if ctx.Err() != nil {
@@ -160,7 +160,7 @@ func benchUsage(format string, args ...any) error {
 // elsewhere in one line for each repetition.
 type benchProgress struct {
 	to       io.Writer
-	terminal bool
+	terminal io.Writer // nil: none
 	begun    time.Time
 	last     int // repetition
 }
@@ -176,8 +176,9 @@ func (p *benchProgress) Begin(t bench.Test, repetition, done, of int) {
 		left = fmt.Sprintf(", about %v left", (took * time.Duration(of-done) / time.Duration(done)).Round(time.Second))
 	}
 	switch {
-	case p.terminal:
-		fmt.Fprintf(p.to, "\r\x1b[K%d/%d %s%s", done+1, of, t, left)
+	case p.terminal != nil:
+		p.clear()
+		fmt.Fprintf(p.to, "%d/%d %s%s", done+1, of, t, left)
 	case repetition != p.last:
 		fmt.Fprintf(p.to, "repetition %d%s\n", repetition, left)
 		p.last = repetition
@@ -186,8 +187,8 @@ func (p *benchProgress) Begin(t bench.Test, repetition, done, of int) {
 
 // clear removes the line from the terminal.
 func (p *benchProgress) clear() {
-	if p.terminal {
-		fmt.Fprint(p.to, "\r\x1b[K")
+	if p.terminal != nil {
+		fmt.Fprint(p.terminal, "\r\x1b[K")
 	}
 }
 

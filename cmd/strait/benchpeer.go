@@ -168,11 +168,11 @@ func newTrafficEnd() *cobra.Command {
 	return &cobra.Command{
 		Use: "end", Hidden: true, Args: noArguments,
 		Short: "Send and receive test traffic as standard input requests",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return traffic.Serve(struct {
 				io.Reader
 				io.WriteCloser
-			}{os.Stdin, os.Stdout})
+			}{os.Stdin, unescaped(cmd.OutOrStdout()).(io.WriteCloser)})
 		},
 	}
 }

@@ -72,7 +72,7 @@ func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *bench
 			return nil, err
 		}
 	}
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	progress := newProgress(cmd)
 	defer progress.Done()
 	machine, err := benchmark.Machine(ctx, near, far, thisBuild().Version)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
 )
 
 // captureFlags holds the flags of `strait capture`.
@@ -147,7 +146,7 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 	if err != nil {
 		return cutShort(err)
 	}
-	to := cmd.OutOrStdout()
+	to := unescaped(cmd.OutOrStdout())
 	if f.file != "-" {
 		file, err := os.Create(f.file)
 		if err != nil {
@@ -161,7 +160,7 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 	if _, err := out.Write(first); err != nil {
 		return err
 	}
-	progress := operator.NewProgress(cmd.ErrOrStderr(), true)
+	progress := newProgress(cmd)
 	if !isTerminal(cmd.ErrOrStderr()) {
 		progress = nil // a file of one line a second helps no reader
 	}

@@ -104,9 +104,14 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
+// newProgress returns the progress of a command, on standard error.
+func newProgress(cmd *cobra.Command) *operator.Progress {
+	return operator.NewProgress(cmd.ErrOrStderr(), terminalOf(cmd.ErrOrStderr()))
+}
+
 // waiting returns how a command waits, with its progress on standard error.
 func waiting(cmd *cobra.Command, d time.Duration) operator.Waiting {
-	return operator.Waiting{For: d, Progress: operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))}
+	return operator.Waiting{For: d, Progress: newProgress(cmd)}
 }
 
 // resumable adds to the error of a command that timed out that it can be run again.
@@ -150,7 +155,7 @@ func formatsOf(f *pflag.Flag) []string {
 // printAs writes a value as json or yaml.
 func printAs(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
-	if err == nil && format == "yaml" {
+	if err == nil && format == "yaml" && !isEscaped(text) { // escape sequences need the quotation marks of JSON, which is YAML too
 		text, err = yaml.Marshal(value)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ complete the plugin's command lines.`,
 		ValidArgs: shells,
 		Args:      arguments("the shell"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), cmd.OutOrStdout()
+			root, out := cmd.Root(), unescaped(cmd.OutOrStdout())
 			switch args[0] {
 			case "bash":
 				return root.GenBashCompletionV2(out, true)

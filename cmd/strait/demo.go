@@ -48,7 +48,11 @@ on loopback.`,
 			}
 			out := cmd.OutOrStdout()
 			if output == "table" {
-				err = demoText(ctx, d, serve, &demo.Text{To: out, Terminal: isTerminal(out) && !debug})
+				text := &demo.Text{To: out}
+				if !debug {
+					text.Terminal = terminalOf(out)
+				}
+				err = demoText(ctx, d, serve, text)
 			} else {
 				err = demoDocument(ctx, d, serve, output, out)
 			}

@@ -81,11 +81,11 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 		Namespaces: []string{f.namespace, f.gateways, f.nodeHelper}, Since: f.since, MaxSize: size.Value(),
 		Strait: thisBuild(), Now: now, Root: "strait-gather-" + now.UTC().Format("20060102-150405"),
 	}
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	progress := newProgress(cmd)
 	o.Say = progress.Say
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	summary, name, err := f.write(ctx, cmd.OutOrStdout(), clusters, o)
+	summary, name, err := f.write(ctx, unescaped(cmd.OutOrStdout()), clusters, o)
 	progress.Done()
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ func run(args []string) int { return execute(newRoot(), args) }
 
 func execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
+	root.SetOut(escaping(root.OutOrStdout()))
+	root.SetErr(escaping(root.ErrOrStderr()))
 	err := root.Execute()
 	var wrong *usageError
 	switch {

@@ -19,12 +19,12 @@ const lineWidth = 90
 // wrapped.
 func printError(to io.Writer, err error) {
 	text := strings.TrimRight(withoutSyscalls(err), "\n")
-	prefix := paint(to, errorPrefix, red)
 	for line := range strings.SplitSeq(text, "\n") {
 		if isTerminal(to) {
 			line = strings.TrimPrefix(wrap(errorPrefix+line, lineWidth), errorPrefix)
 		}
-		fmt.Fprintln(to, prefix+line)
+		paint(to, errorPrefix, red)
+		fmt.Fprintln(to, line)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -9,14 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTerminal reports whether a writer is a terminal.
+// isTerminal reports whether a writer writes to a terminal.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := unescaped(w).(*os.File)
 	if !ok {
 		return false
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+// terminalOf returns the terminal that a writer writes to, for control sequences; nil: none.
+func terminalOf(w io.Writer) io.Writer {
+	if !isTerminal(w) {
+		return nil
+	}
+	return unescaped(w)
 }
 
 // color is a parameter of the escape sequence that selects a colour.
@@ -34,12 +43,12 @@ func colored(w io.Writer) bool { return isTerminal(w) && colorsAllowed() }
 
 func colorsAllowed() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
-// paint returns text in a colour where the writer shows colours.
-func paint(w io.Writer, text string, c color) string {
-	if !colored(w) {
-		return text
+// paint writes a text of Strait, in a colour where the writer shows colours.
+func paint(w io.Writer, text string, c color) {
+	if colored(w) {
+		text = inColor(text, c)
 	}
-	return inColor(text, c)
+	fmt.Fprint(unescaped(w), text)
 }
 
 func inColor(text string, c color) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
@@ -59,7 +68,7 @@ func withColors(w io.Writer) io.Writer {
 	if !colored(w) {
 		return w
 	}
-	return markWriter{w}
+	return escaping(markWriter{unescaped(w)})
 }
 
 // markWriter colours marks. Each write holds whole lines.

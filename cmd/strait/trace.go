@@ -164,7 +164,7 @@ func (f *traceFlags) open(ctx context.Context, cmd *cobra.Command, from string, 
 
 // follow traces the packet in the clusters.
 func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) (*trace.Report, error) {
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	progress := newProgress(cmd)
 	defer progress.Done()
 	is, err := f.open(ctx, cmd, from, &q, progress)
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string
 // followService traces packets to the endpoints of an imported Service, and prints the
 // report.
 func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) error {
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	progress := newProgress(cmd)
 	defer progress.Done()
 	is, err := f.open(ctx, cmd, from, &q, progress)
 	if err != nil {

@@ -122,7 +122,7 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	progress := newProgress(cmd)
 	var mu sync.Mutex // agents of two clusters start at once, and repeat what they wait for
 	said := map[string]bool{}
 	f.options.Say = func(line string) {

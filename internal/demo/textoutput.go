@@ -12,8 +12,9 @@ import (
 // they must not fail the run.
 type Text struct {
 	To io.Writer
-	// Terminal: print a line for the running step, which its result replaces.
-	Terminal bool
+	// Terminal is where To writes to, for control sequences: a line for the running step is
+	// printed, which its result replaces. Nil: it is no terminal.
+	Terminal io.Writer
 }
 
 // clearLine erases the current line (ECMA-48, EL).
@@ -37,15 +38,15 @@ const margin = 18
 
 // Begin implements Watcher.
 func (t *Text) Begin(name, goal string) {
-	if t.Terminal {
+	if t.Terminal != nil {
 		fmt.Fprintf(t.To, "%-*s... %s", margin, name, goal)
 	}
 }
 
 // End implements Watcher.
 func (t *Text) End(s Step) {
-	if t.Terminal {
-		fmt.Fprint(t.To, clearLine)
+	if t.Terminal != nil {
+		fmt.Fprint(t.Terminal, clearLine)
 	}
 	switch s.Result {
 	case Passed:

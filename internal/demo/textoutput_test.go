@@ -35,7 +35,10 @@ func TestOnATerminalTheResultReplacesTheRunningStep(t *testing.T) {
 		{false, "http              a page (took 1.00 ms)\n"},
 	} {
 		var b bytes.Buffer
-		text := &Text{To: &b, Terminal: c.terminal}
+		text := &Text{To: &b}
+		if c.terminal {
+			text.Terminal = &b
+		}
 		text.Begin("http", "a page")
 		text.End(Step{Name: "http", Result: Passed, Summary: "a page", Figure: &Figure{"took", 0.001, "s"}})
 		if b.String() != c.text {

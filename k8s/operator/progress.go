@@ -12,16 +12,20 @@ import (
 // safe for concurrent use.
 type Progress struct {
 	to       io.Writer
-	terminal bool
+	terminal io.Writer
 	last     string
 }
 
-// NewProgress returns a Progress that writes to a terminal or another writer.
-func NewProgress(to io.Writer, terminal bool) *Progress { return &Progress{to: to, terminal: terminal} }
+// NewProgress returns a Progress. terminal is where to writes to, for control sequences; nil:
+// it is no terminal.
+func NewProgress(to, terminal io.Writer) *Progress { return &Progress{to: to, terminal: terminal} }
 
 // widest is the maximum length of a line on a terminal: a line that wraps cannot be
 // overwritten.
 const widest = 78
+
+// eraseLine erases the current line (ECMA-48, EL).
+const eraseLine = "\r\x1b[K"
 
 // Say replaces the line.
 func (p *Progress) Say(line string) {
@@ -29,7 +33,7 @@ func (p *Progress) Say(line string) {
 		return
 	}
 	p.last = line
-	if !p.terminal {
+	if p.terminal == nil {
 		fmt.Fprintln(p.to, line)
 		return
 	}
@@ -37,13 +41,14 @@ func (p *Progress) Say(line string) {
 	if utf8.RuneCountInString(line) > widest {
 		line = string([]rune(line)[:widest-1]) + "…"
 	}
-	fmt.Fprintf(p.to, "\r\x1b[K%s", line)
+	fmt.Fprint(p.terminal, eraseLine)
+	fmt.Fprint(p.to, line)
 }
 
 // Done erases the line on a terminal, so that other text can be written.
 func (p *Progress) Done() {
-	if p != nil && p.terminal && p.last != "" {
-		fmt.Fprint(p.to, "\r\x1b[K")
+	if p != nil && p.terminal != nil && p.last != "" {
+		fmt.Fprint(p.terminal, eraseLine)
 	}
 	if p != nil {
 		p.last = ""

@@ -13,7 +13,7 @@ import (
 func TestAWaitEndsWithWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told strings.Builder
-		w := Waiting{For: 10 * time.Second, Progress: NewProgress(&told, false)}
+		w := Waiting{For: 10 * time.Second, Progress: NewProgress(&told, nil)}
 		looks := 0
 		err := w.until(t.Context(), func(context.Context) (string, error) {
 			looks++
@@ -59,7 +59,7 @@ func TestAWaitEndsWhenItIsInterrupted(t *testing.T) {
 
 func TestATerminalHasOneLine(t *testing.T) {
 	var b strings.Builder
-	p := NewProgress(&b, true)
+	p := NewProgress(&b, &b)
 	p.Say("one")
 	p.Say("one")
 	p.Say(strings.Repeat("ä", 100))

@@ -147,7 +147,7 @@ func podReady(p *corev1.Pod) bool {
 
 // rotate gives all gateways new keys, and waits until they are used.
 func rotate(ctx context.Context, s *operator.Side) error {
-	_, err := operator.RotateKeys(ctx, s.Cluster, s.Peering.Name, operator.Waiting{For: recoveryTime, Progress: operator.NewProgress(io.Discard, false)})
+	_, err := operator.RotateKeys(ctx, s.Cluster, s.Peering.Name, operator.Waiting{For: recoveryTime, Progress: operator.NewProgress(io.Discard, nil)})
 	return err
 }
 
