@@ -31,9 +31,9 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a table\twith ✓ and ö, 界 …\n": "a table\twith ✓ and ö, 界 …\n",
-		hostile:                         escapedHostile,
-		"\xff\x9b":                      `\ufffd\ufffd`,
-		"\U000e0041\u2066\u200f\ufeff":  `\udb40\udc41\u2066\u200f\ufeff`,
+		hostile:                        escapedHostile,
+		"\xff\x9b":                     `\ufffd\ufffd`,
+		"\U000e0041\u2066\u200f\ufeff": `\udb40\udc41\u2066\u200f\ufeff`,
 	} {
 		for size := 1; size <= len(text); size++ { // in pieces, also within characters
 			var b strings.Builder
