@@ -33,6 +33,7 @@ type Gateway struct {
 	Mappings      []Mapping     `yaml:"mappings,omitempty"`
 	Proxy         Proxy         `yaml:"proxy,omitempty"`
 	Forwards      []Forward     `yaml:"forwards,omitempty"`
+	Callers       Callers       `yaml:"callers,omitempty"`
 	MSSClamp      MSSClamp      `yaml:"mssClamp"`
 	Observability Observability `yaml:"observability"`
 
@@ -201,6 +202,12 @@ type Forward struct {
 	Protocol Protocol         `yaml:"protocol"`
 	Listen   ListenAddress    `yaml:"listen"`
 	Targets  []netip.AddrPort `yaml:"targets,omitempty,flow"` // as this cluster sees them, in Remote.Prefixes[].SeenAs; empty: connections are refused
+}
+
+// Callers are the clients that may use forwards.
+type Callers struct {
+	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"` // empty: none
+	Except   []netip.Prefix `yaml:"except,omitempty,flow"`
 }
 
 // MSSClamp is the MSS to which TCP connections are clamped. The zero value derives it from the MTU.

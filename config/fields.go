@@ -29,6 +29,7 @@ func (d *decoder) gateway(g *Gateway) reader {
 		field{"mappings", list(d, &g.Mappings, d.mapping)},
 		field{"proxy", d.proxy(&g.Proxy)},
 		field{"forwards", list(d, &g.Forwards, d.forward)},
+		field{"callers", d.callers(&g.Callers)},
 		field{"mssClamp", d.clamp(&g.MSSClamp)},
 		field{"observability", d.object(
 			field{"listen", d.listen(&g.Observability.Listen)},
@@ -130,6 +131,13 @@ func (d *decoder) proxy(p *Proxy) reader {
 	return d.object(
 		field{"prefixes", list(d, &p.Prefixes, d.prefix)},
 		field{"except", list(d, &p.Except, d.prefixOrAddress)},
+	)
+}
+
+func (d *decoder) callers(c *Callers) reader {
+	return d.object(
+		field{"prefixes", list(d, &c.Prefixes, d.prefixOrAddress)},
+		field{"except", list(d, &c.Except, d.prefixOrAddress)},
 	)
 }
 

@@ -22,7 +22,7 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		},
 		{
 			"a merge key", "mssClamp: 1300", "<<: {mssClamp: 1300}",
-			"line 47: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, proxy, forwards, mssClamp, observability",
+			"line 47: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, proxy, forwards, callers, mssClamp, observability",
 		},
 		{
 			"a field with a line break in its name", "mssClamp: 1300", `"mss\nClamp": 1300`,
@@ -31,7 +31,7 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		{
 			"a field whose name is a list", "mssClamp: 1300", `? [mssClamp]
 : 1300`,
-			"line 47: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, proxy, forwards, mssClamp, observability",
+			"line 47: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, proxy, forwards, callers, mssClamp, observability",
 		},
 		{
 			"a field twice", "vni: 101", `vni: 101

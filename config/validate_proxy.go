@@ -24,16 +24,37 @@ func (r *ranges) proxy(at *place, p *Proxy, granted []netip.Prefix) {
 		}
 	}
 	for i, prefix := range p.Except {
-		switch at := at.field("except").item(i); {
-		case !prefix.IsValid():
-			r.add(at, "write a prefix like 10.0.9.0/24, or an address", "missing")
-		case prefix.Addr().Is4In6():
-			r.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", prefix)
-		case prefix != prefix.Masked():
-			r.add(at, "write "+prefix.Masked().String(), "%s has host bits set", prefix)
-		default:
+		if at := at.field("except").item(i); r.canonical(at, prefix) {
 			r.disjoint(at, prefix, &r.behind, "remove it, because nodes reach their pods without the proxy")
 		}
+	}
+}
+
+// canonical checks the form of a prefix of any addresses.
+func (r *ranges) canonical(at *place, prefix netip.Prefix) bool {
+	switch {
+	case !prefix.IsValid():
+		r.add(at, "write a prefix like 10.0.9.0/24, or an address", "missing")
+	case prefix.Addr().Is4In6():
+		r.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", prefix)
+	case prefix != prefix.Masked():
+		r.add(at, "write "+prefix.Masked().String(), "%s has host bits set", prefix)
+	default:
+		return true
+	}
+	return false
+}
+
+// callers checks the clients of forwards. Without any, forwards would refuse all connections.
+func (r *ranges) callers(at *place, c *Callers, forwards int) {
+	if forwards > 0 && len(c.Prefixes) == 0 {
+		r.add(at.field("prefixes"), "list the prefixes of the clients that may use forwards", "missing, so forwards would refuse all connections")
+	}
+	for i, prefix := range c.Prefixes {
+		r.canonical(at.field("prefixes").item(i), prefix)
+	}
+	for i, prefix := range c.Except {
+		r.canonical(at.field("except").item(i), prefix)
 	}
 }
 

@@ -37,12 +37,15 @@ func TestAGatewayWithoutNodesHasAProxyAndForwards(t *testing.T) {
 	if !reflect.DeepEqual(g.Forwards, want) {
 		t.Errorf("forwards %+v, want %+v", g.Forwards, want)
 	}
+	if want := (Callers{prefixes("10.0.0.0/16", "::/0"), prefixes("10.0.3.7/32")}); !reflect.DeepEqual(g.Callers, want) {
+		t.Errorf("callers %+v, want %+v", g.Callers, want)
+	}
 	text, err := g.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
 	again, err := Parse(text)
-	if err != nil || !reflect.DeepEqual(again.Forwards, g.Forwards) || !reflect.DeepEqual(again.Proxy, g.Proxy) {
+	if err != nil || !reflect.DeepEqual(again.Forwards, g.Forwards) || !reflect.DeepEqual(again.Proxy, g.Proxy) || !reflect.DeepEqual(again.Callers, g.Callers) {
 		t.Errorf("encoded and parsed: %v\n%s", err, text)
 	}
 }
@@ -69,6 +72,9 @@ func TestProblemsOfTheProxyAndOfForwardsAreNamed(t *testing.T) {
 			"line 23: proxy.except[1]: 10.0.8.1/32 overlaps 10.0.8.0/24 of overlay.nodes[0].prefixes[0]; remove it, because nodes reach their pods without the proxy"},
 		"a target of this cluster": {`"10.71.2.9:53"`, `"10.0.2.9:53"`,
 			"line 30: forwards[1].targets[0]: 10.0.2.9 is in none of remote.prefixes[].seenAs; use an address of the remote cluster as this cluster sees it, or add its prefix to remote.prefixes"},
+		"forwards without callers": {"  prefixes: [10.0.0.0/16, \"::/0\"]\n", "",
+			"callers.prefixes: missing, so forwards would refuse all connections; list the prefixes of the clients that may use forwards"},
+		"a caller with host bits": {"10.0.0.0/16, \"::/0\"", "10.0.0.1/16, \"::/0\"", "callers.prefixes[0]: 10.0.0.1/16 has host bits set; write 10.0.0.0/16"},
 		"a target without a port": {`"10.71.2.9:53"`, `"10.71.2.9:0"`, "line 30: forwards[1].targets[0]: 0 is not a port; use 1 to 65535"},
 		"a target on loopback": {`"10.71.2.9:53"`, `"127.0.0.1:53"`,
 			"line 30: forwards[1].targets[0]: 127.0.0.1 is loopback; choose ordinary unicast addresses"},

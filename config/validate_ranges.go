@@ -27,6 +27,7 @@ func (c *checker) ranges(g *Gateway) {
 	r.remote(root("remote").field("prefixes"), g.Remote.Prefixes)
 	r.proxy(root("proxy"), &g.Proxy, g.Local.Prefixes)
 	r.forwards(root("forwards"), g)
+	r.callers(root("callers"), &g.Callers, len(g.Forwards))
 }
 
 // ranges are the addresses and prefixes checked so far.

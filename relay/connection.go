@@ -34,7 +34,7 @@ type connection struct {
 	ctx     context.Context // ends the connection
 	stream  *stream
 	socket  *socket
-	release func() // of the quota
+	slot    *slot // of the quota
 
 	fromStream, fromSocket *atomic.Uint64 // bytes
 
@@ -49,6 +49,7 @@ func (c *connection) serve() {
 	c.setOptions()
 	c.idle.clock, c.idle.limit, c.idle.expired = c.relay.clock, c.limit, c.expire
 	c.idle.start()
+	c.slot.hold(&c.idle, c.evict)
 	withdrawn := context.AfterFunc(c.ctx, c.reset)
 	giveBuffers := c.limitBuffers()
 
@@ -59,12 +60,13 @@ func (c *connection) serve() {
 
 	giveBuffers()
 	c.idle.stop()
+	c.slot.keep()
 	if withdrawn() && !c.cut.Load() {
 		c.leave()
 		return
 	}
 	c.reset() // also waits for a reset by another goroutine
-	c.release()
+	c.slot.give()
 }
 
 // limitBuffers limits the stack's buffers of the connection, until give is called.
@@ -152,6 +154,11 @@ func (c *connection) limit() time.Duration {
 	return c.relay.limits.Idle
 }
 
+func (c *connection) evict() {
+	c.part.tcp.evicted.Add(1)
+	c.reset()
+}
+
 func (c *connection) expire() {
 	c.part.tcp.expired.Add(1)
 	c.reset()
@@ -202,7 +209,7 @@ func (l *leaving) look() {
 	r := l.relay
 	if l.counted {
 		l.counted = false
-		l.release()
+		l.slot.give()
 	}
 	switch {
 	case waits && !l.waits && !l.ending:

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/gaissmai/bart"
+
 	"strait.dev/strait/config"
 )
 
@@ -32,12 +34,25 @@ type forward struct {
 	flows     map[netip.AddrPort]*flow
 }
 
-// SetForwards replaces the forwards. TCP connections continue until they end, also those of forwards and to targets that
-// are removed; UDP sessions with these end. The error names the forwards whose ports cannot be opened; the others are
+// callers are the clients that may use forwards. Immutable.
+type callers struct{ prefixes, except bart.Lite }
+
+func (c *callers) has(a netip.Addr) bool { return c.prefixes.Lookup(a) && !c.except.Lookup(a) }
+
+// SetForwards replaces the forwards, and the clients that may use them. TCP connections continue until they end, also those of forwards and to targets that
+// are removed, or of such clients; UDP sessions with these end. The error names the forwards whose ports cannot be opened; the others are
 // served.
-func (r *Relay) SetForwards(forwards []config.Forward) error {
+func (r *Relay) SetForwards(forwards []config.Forward, from config.Callers) error {
 	r.changing.Lock()
 	defer r.changing.Unlock()
+	next := new(callers)
+	for _, p := range from.Prefixes {
+		next.prefixes.Insert(p)
+	}
+	for _, p := range from.Except {
+		next.except.Insert(p)
+	}
+	r.callers.Store(next)
 	wanted := make(map[forwardKey]config.Forward, len(forwards))
 	for _, f := range forwards {
 		wanted[forwardKey{f.Protocol, f.Listen}] = f

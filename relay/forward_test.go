@@ -17,12 +17,15 @@ import (
 	"strait.dev/strait/test/ports"
 )
 
+// local are the clients of this machine.
+var local = config.Callers{Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
 // forwarding makes the relay forward a port to targets at the caller's stack, which stands for the remote cluster here.
 func (w *world) forwarding(protocol config.Protocol, targets ...netip.AddrPort) (at string, listen config.ListenAddress) {
 	w.Helper()
 	w.relay.source = func(to netip.Addr) netip.Addr { return mappedAddr }
 	listen = config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(w, 1)[0]}
-	w.must(w.relay.SetForwards([]config.Forward{{Protocol: protocol, Listen: listen, Targets: targets}}))
+	w.must(w.relay.SetForwards([]config.Forward{{Protocol: protocol, Listen: listen, Targets: targets}}, local))
 	return listen.String(), listen
 }
 
@@ -122,7 +125,7 @@ func TestAClientOfAForwardIsResetWhenNoTargetAnswers(t *testing.T) {
 	if _, err := request(at, "hello"); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the target refuses: %v", err)
 	}
-	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen}}))
+	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen}}, local))
 	if _, err := request(at, "hello"); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("without targets: %v", err)
 	}
@@ -152,9 +155,9 @@ func TestConnectionsOfAForwardSurviveItsChangeAndItsEnd(t *testing.T) {
 		}
 	}
 	works()
-	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.AddrPortFrom(other, 1)}}}))
+	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.AddrPortFrom(other, 1)}}}, local))
 	works()
-	w.must(w.relay.SetForwards(nil))
+	w.must(w.relay.SetForwards(nil, local))
 	works()
 	if _, err := net.Dial("tcp", at); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a forward that is removed: %v", err)
@@ -180,20 +183,7 @@ func TestAForwardCarriesDatagramsUntilTheyStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
 	target := netip.AddrPortFrom(callerAddr, 8080)
-	local := full(target)
-	server, err := gonet.DialUDP(w.caller, &local, nil, network(callerAddr))
-	w.must(err)
-	defer server.Close()
-	go func() {
-		b := make([]byte, 2048)
-		for {
-			n, from, err := server.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = server.WriteTo(b[:n], from)
-		}
-	}()
+	w.remoteEcho(target)
 	at, listen := w.forwarding(config.UDP, target)
 	c, err := net.Dial("udp", at)
 	w.must(err)
@@ -216,7 +206,7 @@ func TestAForwardCarriesDatagramsUntilTheyStop(t *testing.T) {
 	w.advance(DefaultLimits.Session + time.Second)
 	w.until("the session has ended", func() bool { return open() == 0 })
 	exchange()
-	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.UDP, Listen: listen, Targets: []netip.AddrPort{netip.AddrPortFrom(other, 1)}}}))
+	w.must(w.relay.SetForwards([]config.Forward{{Protocol: config.UDP, Listen: listen, Targets: []netip.AddrPort{netip.AddrPortFrom(other, 1)}}}, local))
 	w.until("the session to a removed target has ended", func() bool { return open() == 0 })
 }
 

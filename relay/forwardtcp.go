@@ -38,7 +38,7 @@ func (f *forward) accept(l net.Listener) {
 	}
 }
 
-// admit serves a connection within the quota, or resets it.
+// admit serves a connection of a caller within the quota, or resets it.
 func (f *forward) admit(c net.Conn) {
 	r, p := f.relay, &f.relay.ofForwards
 	s, err := newSocket(c)
@@ -46,37 +46,41 @@ func (f *forward) admit(c net.Conn) {
 		return // closed
 	}
 	caller := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	refusal, ok := p.connections.take(f.place(), caller)
+	if !r.callers.Load().has(caller) {
+		p.tcp.refused[ForeignCaller].Add(1)
+		s.reset()
+		return
+	}
+	slot, refusal, ok := p.connections.take(f.place(), caller)
 	if !ok {
 		p.tcp.refused[refusal].Add(1)
 		s.reset()
 		return
 	}
-	release := func() { p.connections.give(f.place(), caller) }
 	if !r.use(r.forwarding) {
-		release()
+		slot.give()
 		s.reset()
 		return
 	}
 	go func() {
 		defer r.forwarding.running.Done()
-		f.carry(s, release)
+		f.carry(s, slot)
 	}()
 }
 
 // carry connects to a target and serves the connection until it ends.
-func (f *forward) carry(s *socket, release func()) {
+func (f *forward) carry(s *socket, place *slot) {
 	r, p := f.relay, &f.relay.ofForwards
 	to, refusal := f.connect()
 	if to == nil {
 		p.tcp.refused[refusal].Add(1)
 		s.reset()
-		release()
+		place.give()
 		return
 	}
 	p.tcp.opened.Add(1)
 	c := &connection{
-		relay: r, part: p, ctx: r.forwarding.ctx, socket: s, stream: to, release: release,
+		relay: r, part: p, ctx: r.forwarding.ctx, socket: s, stream: to, slot: place,
 		fromSocket: &p.tcp.toTarget, fromStream: &p.tcp.toCaller,
 	}
 	c.serve()

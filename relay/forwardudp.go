@@ -53,7 +53,7 @@ func (f *forward) flowOf(client netip.AddrPort) *flow {
 	if x := f.flows[client]; x != nil {
 		return x
 	}
-	x, refusal := f.newFlow(client)
+	x, refusal := f.newFlow(client, client.Addr().Unmap())
 	if x == nil {
 		f.relay.ofForwards.udp.refused[refusal].Add(1)
 		return nil
@@ -62,34 +62,38 @@ func (f *forward) flowOf(client netip.AddrPort) *flow {
 	return x
 }
 
-func (f *forward) newFlow(client netip.AddrPort) (*flow, Refusal) {
+func (f *forward) newFlow(client netip.AddrPort, caller netip.Addr) (*flow, Refusal) {
 	r, p := f.relay, &f.relay.ofForwards
+	if !r.callers.Load().has(caller) {
+		return nil, ForeignCaller
+	}
 	target, _, ok := f.targets.next(nil, r.clock.Now())
 	if !ok {
 		return nil, NoTarget
 	}
-	caller := client.Addr().Unmap()
-	if refusal, ok := p.sessions.take(f.place(), caller); !ok {
+	slot, refusal, ok := p.sessions.take(f.place(), caller)
+	if !ok {
 		return nil, refusal
 	}
 	s, err := r.dialStream(r.forwarding.ctx, udp.ProtocolNumber, target)
 	if err != nil {
-		p.sessions.give(f.place(), caller)
+		slot.give()
 		return nil, refusalOfStack(err)
 	}
 	x := &flow{forward: f, client: client, target: target, stream: s}
 	if !r.use(r.forwarding) {
 		s.end.Close()
-		p.sessions.give(f.place(), caller)
+		slot.give()
 		return nil, Withdrawn
 	}
 	s.end.SocketOptions().SetReceiveBufferSize(sessionBuffer, true)
 	p.udp.opened.Add(1)
 	x.idle.clock, x.idle.limit, x.idle.expired = r.clock, x.limit, func() { p.udp.expired.Add(1); s.end.Close() }
 	x.idle.start()
+	slot.hold(&x.idle, func() { p.udp.evicted.Add(1); s.end.Close() })
 	go func() {
 		defer r.forwarding.running.Done()
-		defer p.sessions.give(f.place(), caller)
+		defer slot.give()
 		defer context.AfterFunc(r.forwarding.ctx, s.end.Close)()
 		x.reply()
 	}()
@@ -137,12 +141,12 @@ func (x *flow) reply() {
 	x.stream.end.Close()
 }
 
-// endStale ends the flows whose targets were removed.
+// endStale ends the flows whose targets or callers were removed.
 func (f *forward) endStale() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range f.flows {
-		if !f.targets.has(x.target) {
+		if !f.targets.has(x.target) || !f.relay.callers.Load().has(x.client.Addr().Unmap()) {
 			x.stream.end.Close()
 		}
 	}

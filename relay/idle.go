@@ -30,7 +30,10 @@ func (i *idle) start() {
 
 func (i *idle) touch() { i.moved.Store(i.now()) }
 
-func (i *idle) now() int64 { return int64(i.clock.NowMonotonic().Sub(tcpip.MonotonicTime{})) }
+func (i *idle) now() int64 { return sinceStart(i.clock) }
+
+// sinceStart is the time of a monotonic clock in ns.
+func sinceStart(c tcpip.Clock) int64 { return int64(c.NowMonotonic().Sub(tcpip.MonotonicTime{})) }
 
 // watch checks whether the time is up, and schedules the next check. Call it again when the limit has changed.
 func (i *idle) watch() {

@@ -14,6 +14,10 @@ type Limits struct {
 	// that of further ones with buffers of smallBuffer bytes each way; all others have leastBuffer.
 	LargeBuffers, SmallBuffers int
 
+	// Room is the idle time after which a connection or session ends if another one needs its place: the one that was idle
+	// for the longest time.
+	Room time.Duration
+
 	Dial       time.Duration // for a target to answer the SYN, and a client the SYN-ACK
 	Idle       time.Duration // idle timeout of a TCP connection
 	HalfClosed time.Duration // the same, after one side has closed its half
@@ -36,7 +40,8 @@ type Quota struct {
 // goroutines, about 30 KiB each. Proxied addresses and forwards allow 128 MiB more, with 32 KiB for each connection. All
 // connections from a remote cluster without nodes have the address of its gateway.
 //
-// The timers: RFC 5382 REQ-5 requires at least 2 h 4 min and 4 min; RFC 4787 REQ-5 at least 2 min, and recommends 5. It
+// The timers: RFC 5382 REQ-5 requires at least 2 h 4 min and 4 min; RFC 4787 REQ-5 at least 2 min, and recommends 5, which
+// Room cuts only when a limit is reached: otherwise idle clients would keep others out for hours. RFC 4787
 // allows less for port 53 (REQ-5 (c)), where a session is one query and one response: resolvers use a new port for each
 // query.
 var DefaultLimits = Limits{
@@ -44,11 +49,12 @@ var DefaultLimits = Limits{
 	Sessions:           Quota{All: 1024, PerMapping: 512, PerCaller: 256},
 	ProxyConnections:   Quota{All: 2048, PerMapping: 1024, PerCaller: 2048},
 	ProxySessions:      Quota{All: 2048, PerMapping: 1024, PerCaller: 2048},
-	ForwardConnections: Quota{All: 2048, PerMapping: 1024, PerCaller: 1024},
-	ForwardSessions:    Quota{All: 2048, PerMapping: 1024, PerCaller: 1024},
+	ForwardConnections: Quota{All: 2048, PerMapping: 1024, PerCaller: 512},
+	ForwardSessions:    Quota{All: 2048, PerMapping: 1024, PerCaller: 512},
 
 	LargeBuffers: 32,
 	SmallBuffers: 608,
+	Room:         2 * time.Minute,
 	Dial:         10 * time.Second,
 	Idle:         2*time.Hour + 4*time.Minute,
 	HalfClosed:   4 * time.Minute,
@@ -76,6 +82,7 @@ func (l Limits) withDefaults() Limits {
 	orElse(&l.TimeWait, d.TimeWait)
 	orElse(&l.Try, d.Try)
 	orElse(&l.Aside, d.Aside)
+	orElse(&l.Room, d.Room)
 	orElse(&l.Dial, d.Dial)
 	orElse(&l.Idle, d.Idle)
 	orElse(&l.HalfClosed, d.HalfClosed)

@@ -55,6 +55,7 @@ type Relay struct {
 
 	mappings     atomic.Pointer[map[netip.Addr]*mapping] // never nil; replaced, not changed
 	proxied      atomic.Pointer[proxied]                 // likewise
+	callers      atomic.Pointer[callers]                 // of forwards; likewise
 	ofMappings   part
 	ofProxy      part
 	ofForwards   part
@@ -80,8 +81,9 @@ type part struct {
 	tcp, udp              counters
 }
 
-func newPart(connections, sessions Quota) part {
-	return part{connections: newUsage(connections), sessions: newUsage(sessions)}
+func (r *Relay) newPart(connections, sessions Quota) part {
+	now := func() int64 { return sinceStart(r.clock) }
+	return part{connections: newUsage(connections, r.limits.Room, now), sessions: newUsage(sessions, r.limits.Room, now)}
 }
 
 // scope is what connections and sessions end with: a mapping, a proxied prefix, or all forwards.
@@ -126,9 +128,10 @@ func New(c Config) *Relay {
 	}
 	r.mappings.Store(new(map[netip.Addr]*mapping))
 	r.proxied.Store(new(proxied))
-	r.ofMappings = newPart(r.limits.Connections, r.limits.Sessions)
-	r.ofProxy = newPart(r.limits.ProxyConnections, r.limits.ProxySessions)
-	r.ofForwards = newPart(r.limits.ForwardConnections, r.limits.ForwardSessions)
+	r.callers.Store(new(callers))
+	r.ofMappings = r.newPart(r.limits.Connections, r.limits.Sessions)
+	r.ofProxy = r.newPart(r.limits.ProxyConnections, r.limits.ProxySessions)
+	r.ofForwards = r.newPart(r.limits.ForwardConnections, r.limits.ForwardSessions)
 	r.largeBuffers.most, r.smallBuffers.most = int64(r.limits.LargeBuffers), int64(r.limits.SmallBuffers)
 	r.timeWait.most = int64(r.limits.TimeWait)
 	r.echo.asking.most, r.echo.waiting.most = targetsAsked, waitingPings
@@ -158,7 +161,7 @@ func (r *Relay) Close() {
 	// These cannot fail when nothing is served.
 	_ = r.SetMappings(nil)
 	_ = r.SetProxy(config.Proxy{})
-	_ = r.SetForwards(nil)
+	_ = r.SetForwards(nil, config.Callers{})
 	r.forwarding.end()
 	r.forwarding.running.Wait()
 }

@@ -17,6 +17,7 @@ const (
 	Withdrawn                        // the mapping was removed meanwhile
 	NoSocket                         // the gateway's machine is out of sockets or ports
 	NoTarget                         // the forward has no target
+	ForeignCaller                    // the client of a forward is not among its callers
 
 	Refusals = iota // number of refusals
 )
@@ -24,7 +25,7 @@ const (
 var refusalNames = [Refusals]string{
 	TooMany: "too_many", TooManyOfMapping: "too_many_of_mapping", TooManyOfCaller: "too_many_of_caller",
 	TargetRefused: "target_refused", TargetUnreachable: "target_unreachable", TargetSilent: "target_silent",
-	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket", NoTarget: "no_target",
+	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket", NoTarget: "no_target", ForeignCaller: "foreign_caller",
 }
 
 // String returns the name of the refusal, as metrics show it.
@@ -36,6 +37,7 @@ type Stats struct {
 	Opened             uint64           // target and client have both answered; a UDP session has its socket
 	Refused            [Refusals]uint64 // by Refusal
 	Expired            uint64           // ended by the idle timeout
+	Evicted            uint64           // idle, ended because another one needed its place
 	ToTarget, ToCaller uint64           // bytes of payload
 	Lost               uint64           // datagrams that could not be sent to one side
 	Strays             uint64           // TCP segments of connections that another gateway may have, dropped
@@ -48,13 +50,13 @@ type EchoStats struct {
 
 // counters are the Stats that only increase.
 type counters struct {
-	opened, expired, toTarget, toCaller, lost, strays atomic.Uint64
+	opened, expired, evicted, toTarget, toCaller, lost, strays atomic.Uint64
 	refused                                           [Refusals]atomic.Uint64
 }
 
 func (c *counters) stats(open int) Stats {
 	s := Stats{
-		Open: open, Opened: c.opened.Load(), Expired: c.expired.Load(),
+		Open: open, Opened: c.opened.Load(), Expired: c.expired.Load(), Evicted: c.evicted.Load(),
 		ToTarget: c.toTarget.Load(), ToCaller: c.toCaller.Load(), Lost: c.lost.Load(), Strays: c.strays.Load(),
 	}
 	for i := range s.Refused {

@@ -20,10 +20,8 @@ type attempt struct {
 	m      *mapping
 	caller netip.Addr
 	syn    []byte // as received, for an ICMP error to quote
+	slot   *slot  // of the quota; that of its connection later
 }
-
-// release releases what the attempt, or its connection, takes of the quota.
-func (a *attempt) release() { a.m.part.connections.give(a.m.key(), a.caller) }
 
 // segment handles a TCP segment that belongs to no connection of the stack, and reports whether it did: only at a served
 // address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that delivers the
@@ -74,7 +72,7 @@ func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.Packe
 	if r.attempts[id] != nil {
 		return true, 0, true // a retransmitted SYN; the first one is in progress
 	}
-	if refusal, ok = a.m.part.connections.take(a.m.key(), a.caller); !ok {
+	if a.slot, refusal, ok = a.m.part.connections.take(a.m.key(), a.caller); !ok {
 		return true, refusal, false
 	}
 	if a.m.useLocked() {
@@ -85,7 +83,7 @@ func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.Packe
 		delete(r.attempts, id) // not a SYN for the stack
 		a.m.running.Done()
 	}
-	a.release()
+	a.slot.give()
 	return false, 0, false
 }
 
@@ -120,7 +118,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 	delete(r.attempts, id)
 	r.mu.Unlock()
 	if c == nil {
-		a.release()
+		a.slot.give()
 		return
 	}
 	c.serve()
@@ -139,7 +137,7 @@ func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection,
 	}
 	a.m.answers.Store(uint32(port))
 	c := &connection{
-		relay: r, part: a.m.part, ctx: a.m.ctx, socket: t, stream: &stream{queue: new(waiter.Queue)}, release: a.release,
+		relay: r, part: a.m.part, ctx: a.m.ctx, socket: t, stream: &stream{queue: new(waiter.Queue)}, slot: a.slot,
 		fromStream: &a.m.part.tcp.toTarget, fromSocket: &a.m.part.tcp.toCaller,
 	}
 	var terr tcpip.Error

@@ -31,6 +31,7 @@ type session struct {
 	caller *stream
 	target *socket
 	idle   idle
+	slot   *slot         // of the quota
 	length atomic.Uint32 // payload length of the client's last datagram, bytes
 }
 
@@ -45,21 +46,23 @@ func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) 
 		relay: r, m: m, caller: &stream{queue: new(waiter.Queue)},
 		from: netip.AddrPortFrom(address(id.RemoteAddress), id.RemotePort), at: netip.AddrPortFrom(m.External, id.LocalPort),
 	}
-	if refusal, ok := m.part.sessions.take(m.key(), s.from.Addr()); !ok {
+	var refusal Refusal
+	var ok bool
+	if s.slot, refusal, ok = m.part.sessions.take(m.key(), s.from.Addr()); !ok {
 		m.part.udp.refused[refusal].Add(1)
 		r.tell(prohibited, quote(pkt))
 		return true
 	}
 	end, err := udp.NewForwarderRequest(r.stack, id, pkt).CreateEndpoint(s.caller.queue)
 	if err != nil { // an earlier datagram created the session meanwhile
-		m.part.sessions.give(m.key(), s.from.Addr())
+		s.slot.give()
 		return true
 	}
 	s.caller.end = end
 	end.SocketOptions().SetReceiveBufferSize(sessionBuffer, true)
 	if !r.use(m.scope) {
 		end.Close()
-		m.part.sessions.give(m.key(), s.from.Addr())
+		s.slot.give()
 		return false
 	}
 	go s.run()
@@ -77,7 +80,7 @@ func validUDP(pkt *stack.PacketBuffer) bool {
 func (s *session) run() {
 	r := s.relay
 	defer s.m.running.Done()
-	defer s.m.part.sessions.give(s.m.key(), s.from.Addr())
+	defer s.slot.give()
 	defer s.caller.end.Close()
 	var err error
 	if s.target, err = r.dial(s.m, "udp", s.at.Port()); err != nil {
@@ -95,6 +98,7 @@ func (s *session) run() {
 	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { s.m.part.udp.expired.Add(1); end() }
 	s.idle.start()
 	defer s.idle.stop()
+	s.slot.hold(&s.idle, func() { s.m.part.udp.evicted.Add(1); end() })
 	s.m.part.udp.opened.Add(1)
 	defer context.AfterFunc(s.m.ctx, end)()
 

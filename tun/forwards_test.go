@@ -117,7 +117,7 @@ func newForward(t testing.TB, dial relay.Dialer) (a, b *end, at string) {
 	}
 	listen := config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(t, 1)[0]}
 	forwards := []config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.MustParseAddrPort("10.71.2.9:8080")}}}
-	if err := a.fabric.SetForwards(forwards); err != nil {
+	if err := a.fabric.SetForwards(forwards, config.Callers{Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}); err != nil {
 		t.Fatal(err)
 	}
 	setLinks(t, a, a.link("b-0", b))

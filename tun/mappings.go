@@ -27,10 +27,10 @@ func (f *Fabric) Mappings() []config.Mapping { return f.host.relay.Mappings() }
 // are removed are reset before it returns, so call it while the gateway's table still lets the host send from them.
 func (f *Fabric) SetProxy(p config.Proxy) error { return f.host.relay.SetProxy(p) }
 
-// SetForwards replaces the ports of this machine whose connections go to the remote cluster. The error names those that
-// cannot be opened; the others are served.
-func (f *Fabric) SetForwards(forwards []config.Forward) error {
-	return f.host.relay.SetForwards(forwards)
+// SetForwards replaces the ports of this machine whose connections go to the remote cluster, and the clients that may use
+// them. The error names the ports that cannot be opened; the others are served.
+func (f *Fabric) SetForwards(forwards []config.Forward, from config.Callers) error {
+	return f.host.relay.SetForwards(forwards, from)
 }
 
 // Proxied returns the statistics of connections to proxied addresses.

@@ -143,7 +143,7 @@ func (d *Daemon) setRelay(c *config.Gateway) {
 	if err := d.fabric.SetProxy(c.Proxy); err != nil {
 		d.log.Error("proxied prefixes are not served", "error", err)
 	}
-	if err := d.fabric.SetForwards(c.Forwards); err != nil {
+	if err := d.fabric.SetForwards(c.Forwards, c.Callers); err != nil {
 		d.log.Error("some forwards are not served", "error", err)
 	}
 }

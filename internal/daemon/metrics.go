@@ -97,7 +97,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // relayDescs describe the statistics of mapped addresses, of the proxy, or of forwards.
-type relayDescs struct{ open, opened, refused, bytes, expired, lost, strays *prometheus.Desc }
+type relayDescs struct{ open, opened, refused, bytes, expired, evicted, lost, strays *prometheus.Desc }
 
 func describeRelay(name, of string) relayDescs {
 	return relayDescs{
@@ -106,6 +106,7 @@ func describeRelay(name, of string) relayDescs {
 		refused: describe(name+"_refused_total", "TCP connections and UDP sessions "+of+" that were not established, by reason.", "protocol", "reason"),
 		bytes:   describe(name+"_bytes_total", "Payload bytes of connections and sessions "+of+".", "protocol", "direction"),
 		expired: describe(name+"_expired_total", "TCP connections and UDP sessions "+of+" that ended by the idle timeout.", "protocol"),
+		evicted: describe(name+"_evicted_total", "Idle TCP connections and UDP sessions "+of+" that ended because a limit was reached.", "protocol"),
 		lost:    describe(name+"_lost_datagrams_total", "Datagrams "+of+" that could not be sent to one side.", "protocol"),
 		strays:  describe(name+"_stray_segments_total", "TCP segments "+of+", of connections that another gateway may have, that were dropped."),
 	}
@@ -211,6 +212,7 @@ func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string),
 			gauge(descs.open, float64(s.Open), protocol)
 			counter(descs.opened, s.Opened, protocol)
 			counter(descs.expired, s.Expired, protocol)
+			counter(descs.evicted, s.Evicted, protocol)
 			counter(descs.lost, s.Lost, protocol)
 			counter(descs.bytes, s.ToTarget, protocol, "to_target")
 			counter(descs.bytes, s.ToCaller, protocol, "to_caller")

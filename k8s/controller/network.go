@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +23,7 @@ type network struct {
 	internal, external, remap []netip.Prefix // the pools
 	reserved                  []netip.Prefix // of the spec
 	withoutNodes              bool           // there are no node helpers
+	gatewayPods               []netip.Addr   // addresses of all gateways; used withoutNodes
 	problem                   string         // why nothing may be allocated, with the remedy; empty if allocation is possible
 }
 
@@ -118,6 +120,16 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		Sources:            n.sources,
 		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
 	}
+	if n.withoutNodes {
+		for _, p := range n.apiServers {
+			s.APIServers = append(s.APIServers, v1alpha1.IP(p.Addr().String()))
+		}
+		s.APIServers = limited(s.APIServers, maxAPIServers)
+		for _, a := range n.gatewayPods {
+			s.Gateways = append(s.Gateways, v1alpha1.IP(a.String()))
+		}
+		s.Gateways = limited(s.Gateways, maxGatewayAddresses)
+	}
 	detected := metav1.Condition{Type: v1alpha1.ConditionDetected, Status: metav1.ConditionTrue, Reason: "Known",
 		Message: "the CIDRs of pods, Services and nodes are known", ObservedGeneration: of.Generation}
 	if len(n.undetected) > 0 {
@@ -131,6 +143,34 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	meta.SetStatusCondition(&s.Conditions, detected)
 	meta.SetStatusCondition(&s.Conditions, ready)
 	return s
+}
+
+// Limits of lists in the API.
+const (
+	maxAPIServers       = 64
+	maxGatewayAddresses = 1024
+)
+
+// limited returns the first elements of a list in its order, each once.
+func limited(all []v1alpha1.IP, most int) []v1alpha1.IP {
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), most)]
+}
+
+// gatewayAddresses returns the addresses of the pods of all gateways.
+func (c *controller) gatewayAddresses() (all []netip.Addr) {
+	for _, pod := range c.pods.List() {
+		if pod.Labels[peeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, ip := range pod.Status.PodIPs {
+			if a, err := netip.ParseAddr(ip.IP); err == nil && ordinary(single(a)) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
 }
 
 // ownConditions returns the conditions of the given types: those that the controller
@@ -167,7 +207,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
-	n.withoutNodes = c.gateways.WithoutNodes
+	n.withoutNodes, n.gatewayPods = c.gateways.WithoutNodes, c.gatewayAddresses()
 	if refused != "" {
 		n.problem = refused
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -363,5 +364,34 @@ func TestWithoutNodeHelpersNodesGetNothing(t *testing.T) {
 		if !n.Status.WithoutNodes {
 			t.Error("the ClusterNetwork does not say that there are no node helpers")
 		}
+	})
+}
+
+// Pods may have such addresses where the control plane or gateways are pods of the cluster.
+func TestT3_WithoutNodeHelpersTheStatusNamesTheAPIServersAndGatewaysThatRemoteClustersDoNotReach(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		_, err := f.EndpointSlices("default").Apply(t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.7.7"}}},
+		}, "test")
+		must(t, err)
+		f.leadWithoutNodes()
+		f.joinedWithoutNodes()
+		f.peer("c", 1, "10.0.0.0/16=10.72.0.0/16")
+		f.carry("c-0", "10.0.0.50", "fd00:10::50")
+		until := func(want string) {
+			t.Helper()
+			f.until("the status of the ClusterNetwork", func() string {
+				n, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
+				must(t, err)
+				if got := fmt.Sprint(n.Status.APIServers, n.Status.Gateways); got != want {
+					return fmt.Sprintf("%s, want %s", got, want)
+				}
+				return ""
+			})
+		}
+		until("[10.0.7.7] [10.0.0.100 10.0.0.101 10.0.0.50 fd00:10::50]")
+		f.carry("c-0", "10.0.0.51")
+		until("[10.0.7.7] [10.0.0.100 10.0.0.101 10.0.0.51]")
 	})
 }

@@ -16,15 +16,36 @@ import (
 func received(name string) string { return "ReceivedService " + name }
 
 // proxy returns what the remote cluster reaches through sockets of the gateway, in a cluster
-// without node helpers: all that it is granted, except the addresses of nodes and of
-// Services, which it reaches nowhere else either.
+// without node helpers: all that it is granted, except the addresses of nodes, of Services and
+// of the API server, which it reaches nowhere else either, and of gateways, which would carry
+// its connections on to other clusters.
 func (t *translation) proxy() (p config.Proxy) {
 	status := &t.Network.Status
 	p.Prefixes = slices.Clone(t.config.Local.Prefixes)
-	p.Except = append(t.prefixes(network, "status.serviceCIDRs", status.ServiceCIDRs), t.prefixes(network, "status.nodeCIDRs", status.NodeCIDRs)...)
+	p.Except = slices.Concat(t.prefixes(network, "status.serviceCIDRs", status.ServiceCIDRs), t.prefixes(network, "status.nodeCIDRs", status.NodeCIDRs),
+		t.singles("status.apiServers", status.APIServers), t.singles("status.gateways", status.Gateways))
 	slices.SortFunc(p.Except, comparePrefixes)
 	p.Except = slices.Compact(p.Except)
 	return p
+}
+
+// callers returns the clients of forwards: the pods and nodes of this cluster, except the
+// gateways of all Peerings. A gateway connects to pods for its remote cluster.
+func (t *translation) callers() (c config.Callers) {
+	status := &t.Network.Status
+	c.Prefixes = slices.Concat(t.prefixes(network, "status.podCIDRs", status.PodCIDRs), t.prefixes(network, "status.nodeCIDRs", status.NodeCIDRs))
+	slices.SortFunc(c.Prefixes, comparePrefixes)
+	c.Prefixes = slices.Compact(c.Prefixes)
+	c.Except = t.singles("status.gateways", status.Gateways)
+	return c
+}
+
+// singles returns prefixes of single addresses in the status of the ClusterNetwork.
+func (t *translation) singles(field string, texts []v1alpha1.IP) (all []netip.Prefix) {
+	for _, a := range t.addresses(network, field, texts) {
+		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return all
 }
 
 // forwards returns the ports of the gateway that stand for Services of the remote cluster, in

@@ -77,7 +77,10 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	t.config.Remote.Prefixes = t.remote()
 	t.config.Mappings = t.mappings()
 	if t.WithoutNodes {
-		t.config.Proxy, t.config.Forwards = t.proxy(), t.forwards()
+		t.config.Proxy, t.config.Callers = t.proxy(), t.callers()
+		if len(t.config.Callers.Prefixes) > 0 { // else the CIDRs of the cluster are not known yet
+			t.config.Forwards = t.forwards()
+		}
 	} else {
 		t.config.Masquerade = t.masquerade()
 		t.reserve()
@@ -97,7 +100,7 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 	w.WireGuard.Peers = nil
 	w.Local, w.Remote = config.Local{}, config.Remote{}
 	w.Masquerade, w.Mappings = config.Masquerade{}, nil
-	w.Proxy, w.Forwards = config.Proxy{}, nil
+	w.Proxy, w.Forwards, w.Callers = config.Proxy{}, nil, config.Callers{}
 	return &w
 }
 

@@ -204,6 +204,21 @@ type ClusterNetworkStatus struct {
 	// +optional
 	WithoutNodes bool `json:"withoutNodes,omitempty"`
 
+	// APIServers are the addresses of the API server, which gateways do not connect to for
+	// remote clusters. Only in a cluster without node helpers.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	APIServers []IP `json:"apiServers,omitempty"`
+
+	// Gateways are the addresses of the pods of all gateways, which gateways of other
+	// Peerings neither connect to nor accept connections of. Only in a cluster without node
+	// helpers.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	Gateways []IP `json:"gateways,omitempty"`
+
 	// Sources reports where each of these values comes from.
 	// +optional
 	Sources ClusterNetworkSources `json:"sources,omitzero"`

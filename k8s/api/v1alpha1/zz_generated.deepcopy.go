@@ -421,6 +421,16 @@ func (in *ClusterNetworkStatus) DeepCopyInto(out *ClusterNetworkStatus) {
 		*out = make([]CIDR, len(*in))
 		copy(*out, *in)
 	}
+	if in.APIServers != nil {
+		in, out := &in.APIServers, &out.APIServers
+		*out = make([]IP, len(*in))
+		copy(*out, *in)
+	}
+	if in.Gateways != nil {
+		in, out := &in.Gateways, &out.Gateways
+		*out = make([]IP, len(*in))
+		copy(*out, *in)
+	}
 	out.Sources = in.Sources
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
