@@ -29,12 +29,12 @@ const (
 // Data from one side is read only when the other side accepts it, so flow control works end to end: each side sees the
 // window that the other leaves.
 type connection struct {
-	relay   *Relay
-	part    *part
-	ctx     context.Context // ends the connection
-	stream  *stream
-	socket  *socket
-	slot    *slot // of the quota
+	relay  *Relay
+	part   *part
+	ctx    context.Context // ends the connection
+	stream *stream
+	socket *socket
+	slot   *slot // of the quota
 
 	fromStream, fromSocket *atomic.Uint64 // bytes
 

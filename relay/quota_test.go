@@ -120,7 +120,6 @@ func (w *world) dialFrom(network, from, at string) (net.Conn, error) {
 	w.Cleanup(func() { c.Close() })
 	_, err = c.Write([]byte("x"))
 	if err == nil {
-		w.must(c.SetReadDeadline(time.Now().Add(10 * time.Second)))
 		_, err = io.ReadFull(c, make([]byte, 1))
 	}
 	return c, err
@@ -157,6 +156,10 @@ func TestT10_IdleConnectionsOfAForwardMakeRoomForOtherCallers(t *testing.T) {
 	second, err := w.dialFrom("tcp", "127.0.0.1", at)
 	w.must(err)
 	u := w.relay.ofForwards.connections
+	counted := func(bytes uint64) { // in both directions, after which time may pass
+		w.until("all is counted", func() bool { s, _ := w.relay.Forwarded(); return s.ToTarget == bytes && s.ToCaller == bytes })
+	}
+	counted(2)
 	w.untilActive(u, 2, 2)
 	if _, err := w.dialFrom("tcp", "127.0.0.2", at); !isReset(err) {
 		t.Errorf("while both are active: %v", err)
@@ -166,6 +169,7 @@ func TestT10_IdleConnectionsOfAForwardMakeRoomForOtherCallers(t *testing.T) {
 	w.must(err)
 	_, err = io.ReadFull(second, make([]byte, 1))
 	w.must(err)
+	counted(3)
 	w.untilActive(u, 1, 2)
 	third, err := w.dialFrom("tcp", "127.0.0.2", at)
 	w.must(err)

@@ -51,7 +51,7 @@ type EchoStats struct {
 // counters are the Stats that only increase.
 type counters struct {
 	opened, expired, evicted, toTarget, toCaller, lost, strays atomic.Uint64
-	refused                                           [Refusals]atomic.Uint64
+	refused                                                    [Refusals]atomic.Uint64
 }
 
 func (c *counters) stats(open int) Stats {
