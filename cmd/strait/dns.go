@@ -71,7 +71,8 @@ func newDNSConfigure() *cobra.Command {
 		Long: `Configure CoreDNS to serve clusterset.local: add the zone to the plugin kubernetes of its
 Corefile, and permit it to read ServiceImports with the ClusterRole strait-coredns. In
 distributions whose Corefile imports server blocks from a ConfigMap for users, such as
-k3s and AKS, a server block is added there. The rest of the configuration is kept byte for
+k3s and AKS, a server block is added there. Where NodeLocal DNSCache answers pods, a server
+block in it forwards the zone to CoreDNS. The rest of the configuration is kept byte for
 byte, and strait dns remove reverts the change.
 
 The command shows the changes and asks before it makes them. It refuses a cluster in which

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -17,6 +18,12 @@ func Check(ctx context.Context, c operator.Cluster, o Options) (all []findings.F
 		all = append(all, findings.New(code, severity, c.Name, format, values...))
 	}
 	is, err := Find(ctx, c.Client, o)
+	var other *otherServer
+	if errors.As(err, &other) && other.forwards() != "" {
+		add("STRAIT-D001", findings.OK, "Deployment %s is not CoreDNS, and forwards %s", other.deployment, Zone)
+		add("STRAIT-D002", findings.OK, "%s is forwarded to %s", Zone, other.forwards())
+		return all
+	}
 	if err != nil {
 		severity := findings.Warning
 		if apierrors.IsForbidden(err) {
@@ -41,6 +48,8 @@ func Check(ctx context.Context, c operator.Cluster, o Options) (all []findings.F
 		add("STRAIT-D002", findings.Skipped, "the permissions of CoreDNS cannot be read: %v", err)
 	case !may:
 		add("STRAIT-D002", findings.Warning, "CoreDNS is configured to serve %s, but its ServiceAccount %s/%s may not list and watch ServiceImports", Zone, is.Namespace, is.Account)
+	case len(is.unforwarded()) > 0:
+		add("STRAIT-D002", findings.Warning, "CoreDNS serves %s, but DaemonSet %s, which answers the DNS queries of pods, does not forward the zone to it; run strait dns configure", Zone, is.unforwarded()[0].set)
 	default:
 		add("STRAIT-D002", findings.OK, "CoreDNS serves %s", Zone)
 	}

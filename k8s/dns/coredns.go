@@ -36,6 +36,7 @@ type CoreDNS struct {
 	Version    *version.Version // nil: not known
 	corefile   *corev1.ConfigMap
 	key        string            // of the Corefile in corefile
+	locals     []*nodeLocal      // which answer pods in its place
 	custom     *corev1.ConfigMap // with server blocks that the Corefile imports; nil: none; without a UID: not created yet
 }
 
@@ -56,8 +57,7 @@ func Find(ctx context.Context, c *client.Client, o Options) (*CoreDNS, error) {
 		return strings.Contains(c.Image, "coredns") || slices.Contains(c.Args, "-conf") || slices.Contains(c.Command, "-conf")
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("the DNS server of the cluster, Deployment %s/%s, is not CoreDNS, and cannot serve %s; "+
-			"run a CoreDNS for this zone and let the DNS server forward the zone to it: see docs/how-to/services-dns.md", d.Namespace, d.Name, Zone)
+		return nil, findStubDomains(ctx, c, d.Namespace, d.Name)
 	}
 	container := d.Spec.Template.Spec.Containers[i]
 	is := &CoreDNS{Namespace: d.Namespace, Deployment: d.Name, Account: d.Spec.Template.Spec.ServiceAccountName}
@@ -65,6 +65,9 @@ func Find(ctx context.Context, c *client.Client, o Options) (*CoreDNS, error) {
 		is.Account = "default"
 	}
 	if err := is.findCorefile(ctx, c, d, container); err != nil {
+		return nil, err
+	}
+	if is.locals, err = findNodeLocal(ctx, c, d.Namespace); err != nil {
 		return nil, err
 	}
 	is.Version, err = findVersion(ctx, c, o, d, container)
@@ -247,6 +250,36 @@ func (c *CoreDNS) Served() bool {
 		}
 	}
 	return false
+}
+
+// ownZones returns the zones that CoreDNS serves for the cluster itself.
+func (c *CoreDNS) ownZones() (own []string) {
+	parsed, err := parse(c.text())
+	if err == nil {
+		for _, b := range parsed.blocks {
+			for _, d := range b.kubernetes() {
+				for _, argument := range d.arguments {
+					if of, _ := address(argument.text); of != Zone && !strings.HasSuffix(of, "arpa") {
+						own = append(own, of)
+					}
+				}
+			}
+		}
+	}
+	if len(own) == 0 {
+		own = []string{"cluster.local"}
+	}
+	return own
+}
+
+// unforwarded returns the NodeLocal DNSCaches that do not forward the zone to CoreDNS.
+func (c *CoreDNS) unforwarded() (all []*nodeLocal) {
+	for _, l := range c.locals {
+		if !l.served(c.ownZones()) {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // reloads reports whether CoreDNS reads a changed Corefile without a restart.

@@ -3,6 +3,7 @@
 //
 //	Configure, Remove  edits of a Corefile as text, which revert each other  corefileedit.go, corefile.go
 //	Find               CoreDNS: its Deployment, ConfigMaps and version       coredns.go
+//	                   caches before it, and servers in place of it          nodelocal.go, stubdomains.go
 //	PlanConfigure,
 //	PlanRemove         what to change in a cluster, and the changes          plan.go
 //	Check              findings about the configuration                     check.go

@@ -53,6 +53,10 @@ func (p *Plan) Apply(ctx context.Context, c *client.Client) error {
 // PlanConfigure returns the changes that let CoreDNS serve the zone, none if it does.
 func PlanConfigure(ctx context.Context, c *client.Client, o Options) (*Plan, error) {
 	is, err := Find(ctx, c, o)
+	var other *otherServer
+	if errors.As(err, &other) && other.forwards() != "" {
+		return &Plan{Changes: []Change{}}, nil
+	}
 	if err == nil {
 		err = is.Supported()
 	}
@@ -70,14 +74,20 @@ func PlanConfigure(ctx context.Context, c *client.Client, o Options) (*Plan, err
 	if !may { // first: without the permission, CoreDNS does not answer for names that do not exist
 		p.Changes = append(p.Changes, is.grant())
 	}
-	if is.Served() {
-		return p, nil
+	if !is.Served() {
+		change, err := is.configure()
+		if err != nil {
+			return nil, err
+		}
+		p.Changes, p.Restart = append(p.Changes, change), !is.reloads()
 	}
-	change, err := is.configure()
-	if err != nil {
-		return nil, err
+	for _, l := range is.unforwarded() {
+		change, err := l.configure(is.ownZones())
+		if err != nil {
+			return nil, err
+		}
+		p.Changes = append(p.Changes, change)
 	}
-	p.Changes, p.Restart = append(p.Changes, change), !is.reloads()
 	return p, nil
 }
 
@@ -88,6 +98,16 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{CoreDNS: is}
+	for _, l := range is.locals {
+		change, changed, err := l.remove(is.ownZones())
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			p.Changes = append(p.Changes, change)
+		}
+	}
+	forwards := len(p.Changes)
 	if is.custom != nil && is.custom.Data[customKey] != "" {
 		p.Changes = append(p.Changes, is.removeCustom())
 	}
@@ -98,7 +118,7 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 	if text != is.text() {
 		p.Changes = append(p.Changes, is.write(text))
 	}
-	p.Restart = len(p.Changes) > 0 && !is.reloads()
+	p.Restart = len(p.Changes) > forwards && !is.reloads()
 	_, roleErr := c.ClusterRoles().Get(ctx, roleName, metav1.GetOptions{})
 	_, bindingErr := c.ClusterRoleBindings().Get(ctx, roleName, metav1.GetOptions{})
 	if err := errors.Join(unlessMissing(roleErr), unlessMissing(bindingErr)); err != nil {

@@ -1,0 +1,264 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// NodeLocal DNSCache answers the pods of a node in place of CoreDNS. It forwards names of the
+// cluster's own zone to CoreDNS, and all others to the name servers of the node, which do not
+// know the zone of imported Services. So that zone needs a server block of its own, which
+// forwards as the block of the cluster's own zone does.
+
+// nodeLocal is a NodeLocal DNSCache.
+type nodeLocal struct {
+	set    string // its DaemonSet, as namespace/name
+	config *corev1.ConfigMap
+	keys   []string // of its Corefiles in config
+	stub   bool     // the ConfigMap kube-dns, which it reads, has a stub domain for the zone
+}
+
+// corefileKey is the prefix of the keys of Corefiles in the ConfigMap of NodeLocal DNSCache.
+const corefileKey = "Corefile"
+
+// findNodeLocal returns the NodeLocal DNSCaches of a namespace, none if there is none.
+func findNodeLocal(ctx context.Context, c *client.Client, namespace string) (all []*nodeLocal, err error) {
+	sets, err := c.DaemonSets(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list DaemonSets of %s: %w", namespace, err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if !isNodeLocal(set) {
+			continue
+		}
+		is, err := readNodeLocal(ctx, c, set)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(all, func(other *nodeLocal) bool { return other.config.Name == is.config.Name }) {
+			all = append(all, is)
+		}
+	}
+	return all, nil
+}
+
+// isNodeLocal reports whether a DaemonSet is NodeLocal DNSCache, whatever a distribution calls
+// it.
+func isNodeLocal(set *appsv1.DaemonSet) bool {
+	label := set.Labels["k8s-app"]
+	return label == "node-local-dns" || label == "nodelocaldns" || slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return strings.Contains(c.Image, "dns-node-cache")
+	})
+}
+
+func readNodeLocal(ctx context.Context, c *client.Client, set *appsv1.DaemonSet) (*nodeLocal, error) {
+	is := &nodeLocal{set: set.Namespace + "/" + set.Name}
+	for _, v := range set.Spec.Template.Spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		m, err := c.ConfigMaps(set.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // it is optional
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read ConfigMap %s/%s: %w", set.Namespace, v.ConfigMap.Name, err)
+		}
+		if stub, err := stubDomains(m); err == nil && len(stub[Zone]) > 0 {
+			is.stub = true
+		}
+		for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+			if strings.HasPrefix(key, corefileKey) {
+				is.config, is.keys = m, append(is.keys, key)
+			}
+		}
+	}
+	if is.config == nil {
+		return nil, fmt.Errorf("DaemonSet %s answers the DNS queries of pods, and has no ConfigMap with a Corefile; let it forward %s to CoreDNS where that file is made", is.set, Zone)
+	}
+	return is, nil
+}
+
+// served reports whether the zone is forwarded as a zone of the cluster is.
+func (l *nodeLocal) served(own []string) bool {
+	return l.stub || !slices.ContainsFunc(l.keys, func(key string) bool { return !Forwarded(l.config.Data[key], own) })
+}
+
+// configure returns the change that forwards the zone.
+func (l *nodeLocal) configure(own []string) (Change, error) {
+	return l.change(func(text string) (string, error) { return ConfigureForward(text, own) })
+}
+
+// remove returns the change that reverts configure; without changed, there is nothing to
+// revert.
+func (l *nodeLocal) remove(own []string) (change Change, changed bool, err error) {
+	change, err = l.change(func(text string) (string, error) { return RemoveForward(text, own) })
+	return change, change.Diff != "", err
+}
+
+// change returns the change of all Corefiles.
+func (l *nodeLocal) change(edit func(string) (string, error)) (Change, error) {
+	object := fmt.Sprintf("ConfigMap %s/%s", l.config.Namespace, l.config.Name)
+	changed := l.config.DeepCopy()
+	all := Change{Object: object, apply: func(ctx context.Context, to *client.Client) error { return update(ctx, to, changed) }}
+	for _, key := range l.keys {
+		text, err := edit(l.config.Data[key])
+		if err != nil {
+			return Change{}, fmt.Errorf("%s: %s: %w", object, key, err)
+		}
+		if text != changed.Data[key] {
+			all.Diff += diff(object+" "+key, changed.Data[key], text)
+			changed.Data[key] = text
+		}
+	}
+	return all, nil
+}
+
+// forwardPlugin and bindPlugin are the plugins of NodeLocal DNSCache that decide where queries
+// go, and at which addresses it receives them.
+const (
+	forwardPlugin = "forward"
+	bindPlugin    = "bind"
+)
+
+// ownBlockOf returns the server block of one of the cluster's own zones.
+func (c *corefile) ownBlockOf(own []string) (serverBlock, bool) {
+	for _, b := range c.blocks {
+		for _, key := range b.keys {
+			if of, _ := address(key.text); slices.Contains(own, of) && b.has(forwardPlugin) {
+				return b, true
+			}
+		}
+	}
+	return serverBlock{}, false
+}
+
+func (b serverBlock) has(plugin string) bool {
+	return slices.ContainsFunc(b.plugins, func(d *directive) bool { return d.name.text == plugin })
+}
+
+// targets returns where a server block forwards queries of a zone.
+func (b serverBlock) targets() (all []string) {
+	for _, d := range b.plugins {
+		if d.name.text == forwardPlugin && len(d.arguments) > 0 {
+			for _, to := range d.arguments[1:] { // the first one is the zone
+				all = append(all, to.text)
+			}
+		}
+	}
+	return all
+}
+
+// Forwarded reports whether a Corefile forwards the zone to where it forwards one of the
+// cluster's own zones.
+func Forwarded(text string, own []string) bool {
+	c, err := parse(text)
+	if err != nil {
+		return false
+	}
+	of, ok := c.ownBlockOf(own)
+	if !ok {
+		return false
+	}
+	var best serverBlock
+	longest := -1
+	for _, b := range c.blocks {
+		for _, key := range b.keys {
+			if zone, _ := address(key.text); within(Zone, zone) && len(zone) > longest {
+				best, longest = b, len(zone)
+			}
+		}
+	}
+	return longest >= 0 && slices.Equal(best.targets(), of.targets())
+}
+
+// forwardBlock returns the server block that forwards the zone as a Corefile forwards one of
+// the cluster's own zones.
+func forwardBlock(text string, own []string) (string, error) {
+	c, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	of, ok := c.ownBlockOf(own)
+	if !ok {
+		return "", fmt.Errorf("no server block forwards %s; add a server block that forwards %s to CoreDNS", strings.Join(own, " or "), Zone)
+	}
+	_, port := address(of.keys[0].text)
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Added by strait dns configure: names of Services that other clusters export.\n%s:%s {\n    errors\n    cache 30\n    reload\n", Zone, port)
+	for _, d := range of.plugins {
+		if d.name.text != forwardPlugin && d.name.text != bindPlugin {
+			continue
+		}
+		if d.odd {
+			return "", fmt.Errorf("line %d: the format of plugin %s is not supported; add a server block that forwards %s to CoreDNS", d.name.line, d.name.text, Zone)
+		}
+		b.WriteString("    " + words(d.name, d.arguments))
+		if len(d.properties) > 0 {
+			b.WriteString(" {\n")
+			for _, line := range d.properties {
+				b.WriteString("        " + words(line[0], line[1:]) + "\n")
+			}
+			b.WriteString("    }")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("}\n")
+	return b.String(), nil
+}
+
+// words returns a line of a Corefile.
+func words(first token, rest []token) string {
+	all := []string{first.text}
+	for _, t := range rest {
+		all = append(all, t.text)
+	}
+	return strings.Join(all, " ")
+}
+
+// ConfigureForward returns the Corefile of a NodeLocal DNSCache with which it forwards the zone
+// as one of the cluster's own zones. A text that does already is returned unchanged. The error
+// of a text that cannot be changed safely says what to do.
+func ConfigureForward(text string, own []string) (string, error) {
+	if Forwarded(text, own) {
+		return text, nil
+	}
+	block, err := forwardBlock(text, own)
+	if err != nil {
+		return "", err
+	}
+	c, err := parse(text)
+	if err == nil {
+		err = c.conflict()
+	}
+	if err != nil {
+		return "", err
+	}
+	configured := text + "\n" + block
+	if !Forwarded(configured, own) {
+		return "", fmt.Errorf("a server block for %s has no effect in this file; forward the zone to CoreDNS by hand", Zone)
+	}
+	return configured, nil
+}
+
+// RemoveForward returns a Corefile without the server block that ConfigureForward added. Any
+// other text is returned unchanged.
+func RemoveForward(text string, own []string) (string, error) {
+	block, err := forwardBlock(text, own)
+	if err != nil {
+		return text, nil // ConfigureForward has not changed it
+	}
+	before, after, _ := strings.Cut(text, "\n"+block)
+	return before + after, nil
+}
