@@ -22,7 +22,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "strait.labels" (list .root .program) | nindent 8 }}
+        {{- include "strait.podLabels" (list .root .program) | nindent 8 }}
     spec:
       restartPolicy: Never
       serviceAccountName: strait-{{ .program }}
@@ -38,9 +38,10 @@ spec:
         {{- include "strait.container" .root | nindent 8 }}
         args:
           {{- toYaml .args | nindent 10 }}
+        {{- with .root.Values.jobs.resources | default .root.Values.controller.resources }}
         resources:
-          requests: {cpu: 50m, memory: 64Mi}
-          limits: {memory: 256Mi}
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
         securityContext:
           {{- include "strait.restrictedContainer" . | nindent 10 }}
 {{- end }}
