@@ -23,7 +23,7 @@ import (
 const importRate, importBurst = 500, 1000
 
 func newController() *cobra.Command {
-	var kubeconfig, template, network string
+	var kubeconfig, template, helpers, network string
 	policies, services := true, true
 	o := controller.Options{Namespace: os.Getenv("POD_NAMESPACE"), Identity: os.Getenv("POD_NAME")}
 	c := &cobra.Command{
@@ -58,6 +58,15 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				}
 				if o.Gateways.Template, err = controller.ParseTemplate(text); err != nil {
 					return fmt.Errorf("--gateway-template %s: %w", template, err)
+				}
+			}
+			if helpers != "" {
+				text, err := os.ReadFile(helpers)
+				if err != nil {
+					return fileError("--node-template", helpers, err)
+				}
+				if o.Helpers, err = controller.ParseTemplate(text); err != nil {
+					return fmt.Errorf("--node-template %s: %w", helpers, err)
 				}
 			}
 			if network != "" {
@@ -99,6 +108,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 	c.Flags().StringVar(&o.Gateways.Image, "gateway-image", "", "image of the gateways (required unless the template has one)")
 	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods, YAML")
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
+	c.Flags().StringVar(&helpers, "node-template", "", "file with the scheduling of the node helpers' pods, a pod template in YAML: other nodes are not attached (default: all are)")
 	c.Flags().BoolVar(&o.Gateways.WithoutNodes, "without-nodes", false, "the cluster has no node helpers: gateways carry the connections to imported Services")
 	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "create a NetworkPolicy for the gateways of each Peering, which identifies nodes by their addresses, and where the cluster has them a CiliumNetworkPolicy")
 	c.Flags().BoolVar(&o.Gateways.AssignedUID, "gateway-assigned-uid", false, "let the cluster assign the UID of gateways, as OpenShift does")

@@ -31,7 +31,10 @@ func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Nod
 		switch {
 		case c.gateways.WithoutNodes:
 			problems = append(problems, c.detach(ctx, attachment))
-		case !wanted[attachment.Name]:
+		case wanted[attachment.Name]:
+		case c.hasNoHelper(attachment.Name):
+			problems = append(problems, c.detach(ctx, attachment))
+		default:
 			problems = append(problems, c.detachGone(ctx, attachment))
 		}
 	}
@@ -79,6 +82,12 @@ func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAt
 		spec.PodCIDRs = cidrs(prefixes)
 	}
 	return spec
+}
+
+// hasNoHelper reports whether a node exists on which no node helper runs.
+func (c *controller) hasNoHelper(name string) bool {
+	node, ok := c.nodes.Get(name)
+	return ok && !c.helpers.runOn(node, true)
 }
 
 // detachGone deletes the attachment of a node that no longer exists according to the API

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -52,14 +53,14 @@ func (c *controller) wakeBatched() {
 }
 
 // nodeEssentials is a transform that keeps only the fields of a Node that passes read.
-func nodeEssentials(object any) (any, error) {
+func (h *helperNodes) nodeEssentials(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil // a tombstone
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, ProviderID: node.Spec.ProviderID, Unschedulable: node.Spec.Unschedulable},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: h.labelsOf(node)},
+		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, ProviderID: node.Spec.ProviderID, Unschedulable: node.Spec.Unschedulable, Taints: h.refused(node)},
 		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: readiness(node)},
 	}, nil
 }
@@ -76,7 +77,8 @@ func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
 
 func sameNode(was, is any) bool {
 	a, b := was.(*corev1.Node), is.(*corev1.Node)
-	return a.Spec.Unschedulable == b.Spec.Unschedulable && a.Spec.ProviderID == b.Spec.ProviderID && slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) &&
+	return maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Spec.Taints, b.Spec.Taints) &&
+		a.Spec.Unschedulable == b.Spec.Unschedulable && a.Spec.ProviderID == b.Spec.ProviderID && slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) &&
 		slices.Equal(a.Status.Addresses, b.Status.Addresses) && slices.Equal(readiness(a), readiness(b))
 }
 

@@ -55,10 +55,11 @@ type Options struct {
 	Namespace  string // of the lease
 	Identity   string // unique among the controllers of the cluster, like the name of its pod
 	Gateways   Gateways
-	Network    map[string]any    // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
-	NoServices bool              // neither export nor import Services
-	Resolver   services.Resolver // of the cluster's names; nil: nothing says whether imported Services have names
-	Listen     string            // host:port of /healthz, /readyz and /metrics; empty: nothing is served
+	Helpers    *corev1.PodTemplateSpec // of the pods of node helpers, of which the scheduling is read; nil: they run on all nodes
+	Network    map[string]any          // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
+	NoServices bool                    // neither export nor import Services
+	Resolver   services.Resolver       // of the cluster's names; nil: nothing says whether imported Services have names
+	Listen     string                  // host:port of /healthz, /readyz and /metrics; empty: nothing is served
 	// Connect opens a TCP connection to a gateway, by which the controller notices at once that its process has ended:
 	// ConnectToGateway. Used without node helpers only. Nil: the kubelet's reports are enough.
 	Connect func(ctx context.Context, address string) (net.Conn, error)
@@ -107,6 +108,8 @@ type controller struct {
 
 	multicluster *services.Controller // nil: Services are neither exported nor imported
 
+	helpers *helperNodes
+
 	clusterPods *clusterPods                    // of all namespaces
 	podsChanged chan struct{}                   // capacity one
 	podReserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first pass
@@ -135,8 +138,13 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Gateways.Check(); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
+	helpers, err := newHelperNodes(o.Helpers)
+	if err != nil {
+		return fmt.Errorf("controller: node helpers: %w", err)
+	}
 	c := &controller{
-		client: o.Client, log: o.Log, wake: make(chan struct{}, 1),
+		helpers: helpers,
+		client:  o.Client, log: o.Log, wake: make(chan struct{}, 1),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
 		attachments: o.Client.NodeAttachments().Cache(""),
@@ -165,7 +173,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.followPodAddresses(); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
-	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
+	if err := c.nodes.SetTransform(helpers.nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
 	if o.Gateways.WithoutNodes && o.Connect != nil {
@@ -276,6 +284,7 @@ func (c *controller) pass(ctx context.Context) error {
 		c.processes.follow(ctx, pods)
 	}
 	p := newPlan(c.client, network, c.nodes.List(), merge(peerings, network, pods, now), c.mappings.List(), now)
+	p.attachable, p.helpers = c.attachable(p.nodes), c.helpers
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {
 		return err

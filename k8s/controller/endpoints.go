@@ -42,8 +42,8 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 		}
 	case corev1.ServiceTypeNodePort:
 		entry := entryNodes(gatewayName, nodes, own)
-		if service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && len(entry) > 0 && entry[0].Name == own {
-			entry = entry[:1] // other nodes drop what arrives at their port
+		if i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == own }); i >= 0 && service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+			entry = nodes[i : i+1] // other nodes drop what arrives at their port
 		}
 		for _, node := range entry {
 			for _, address := range publicAddresses(node) {
@@ -89,21 +89,38 @@ func (e *endpointList) add(host string, port int32) {
 	}
 }
 
+// forwarding returns the nodes that forward what arrives at a node port: those on which node
+// helpers may run, whatever their taints, and the node of the gateway. A virtual kubelet, or
+// Fargate, forwards nothing.
+func forwarding(helpers *helperNodes, nodes []*corev1.Node, own string) (some []*corev1.Node) {
+	for _, node := range nodes {
+		if !onFargate(node) && (node.Name == own || helpers.selects(node)) {
+			some = append(some, node)
+		}
+	}
+	return some
+}
+
 // entryNodes returns the node that runs a gateway, which is the shortest path, and a few
 // other ready nodes, in case the gateway moves. They are chosen by rendezvous hashing, so
 // that gateways choose different nodes, and a node that is added or removed changes at most
-// one choice.
+// one choice. Nodes that are excluded from load balancers are left out, unless the gateway
+// runs on one and there is no other node.
 func entryNodes(gatewayName string, nodes []*corev1.Node, own string) (entry []*corev1.Node) {
 	type weighed struct {
 		*corev1.Node
 		weight uint64
 	}
 	var others []weighed
+	var last *corev1.Node
 	for _, node := range nodes {
+		_, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]
 		switch {
+		case node.Name == own && excluded:
+			last = node
 		case node.Name == own:
 			entry = append(entry, node)
-		case nodeReady(node):
+		case nodeReady(node) && !excluded:
 			others = append(others, weighed{node, weight(gatewayName, node.Name)})
 		}
 	}
@@ -112,6 +129,9 @@ func entryNodes(gatewayName string, nodes []*corev1.Node, own string) (entry []*
 	})
 	for _, other := range others[:min(len(others), otherNodes)] {
 		entry = append(entry, other.Node)
+	}
+	if len(entry) == 0 && last != nil {
+		entry = append(entry, last)
 	}
 	return entry
 }

@@ -42,6 +42,12 @@ func aNode(name string, addresses ...string) *corev1.Node {
 	return node
 }
 
+// excluded labels a node as no target of load balancers, as kubeadm labels control planes.
+func excluded(node *corev1.Node) *corev1.Node {
+	node.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: ""}
+	return node
+}
+
 var peeringB = &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 
 func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
@@ -81,6 +87,12 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 			[]*corev1.Node{aNode("n1", "192.0.2.1", "+198.51.100.1"), aNode("n2", "192.0.2.2", "2001:db8::2"), aNode("n3", "192.0.2.3", "down")},
 			"n2",
 			"192.0.2.2:30100 [2001:db8::2]:30100 198.51.100.1:30100"},
+		{"node ports: no node that is excluded from load balancers", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
+			[]*corev1.Node{aNode("n1", "192.0.2.1"), excluded(aNode("n2", "192.0.2.2")), excluded(aNode("n3", "192.0.2.3"))}, "n2", "192.0.2.1:30100"},
+		{"node ports: its own excluded node if there is no other", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
+			[]*corev1.Node{excluded(aNode("n1", "192.0.2.1")), excluded(aNode("n2", "192.0.2.2"))}, "n2", "192.0.2.2:30100"},
+		{"node ports with policy Local: its own node, also if that is excluded", []*corev1.Service{local},
+			[]*corev1.Node{aNode("n1", "192.0.2.1"), excluded(aNode("n2", "192.0.2.2"))}, "n2", "192.0.2.2:30100"},
 		{"node ports of one IP family", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n1", "2001:db8::1", "192.0.2.1"), aNode("n2", "2001:db8::2")}, "n1", "192.0.2.1:30100"},
 		{"node ports with policy Local: only its own node accepts packets", []*corev1.Service{local},

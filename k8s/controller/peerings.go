@@ -106,7 +106,7 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		g.Number, g.InternalAddresses, g.ExternalAddresses, g.Endpoints = 0, nil, nil, nil
 		if addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: g.Name}]; len(addresses.internal) > 0 {
 			g.Number, g.InternalAddresses, g.ExternalAddresses = gatewayNumber(addresses.internal[0]), ips(addresses.internal), ips(addresses.external)
-			g.Endpoints = endpointsOf(peering, g.Name, r.exposing, r.nodes, g.Node)
+			g.Endpoints = endpointsOf(peering, g.Name, r.exposing, forwarding(r.helpers, r.nodes, g.Node), g.Node)
 		}
 		if g.Number != 0 || g.PublicKey != "" || len(g.PodAddresses) > 0 {
 			s.Gateways = append(s.Gateways, g)

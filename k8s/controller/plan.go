@@ -27,9 +27,13 @@ const (
 // plan computes the desired claims for the cached objects. It is the claims.Owners of one
 // pass.
 type plan struct {
-	client   *client.Client // for reads that must not come from a cache
-	network  *network
-	nodes    []*corev1.Node
+	client  *client.Client // for reads that must not come from a cache
+	network *network
+	nodes   []*corev1.Node
+
+	attachable []*corev1.Node // those on which node helpers run
+	helpers    *helperNodes
+
 	balancer provider                   // of the cluster's load balancers
 	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one; with what their gateways report
 	mappings []*v1alpha1.AddressMapping // the same
@@ -45,7 +49,7 @@ type plan struct {
 
 func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
 	peerings = client.OldestFirst(peerings)
-	p := &plan{client: c, network: n, nodes: nodes, balancer: providerOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), now: now}
+	p := &plan{client: c, network: n, nodes: nodes, attachable: nodes, balancer: providerOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), now: now}
 	p.remotes, p.holders = make(map[string]peering.Remote), peering.HoldersOf(n.clusterID, peerings)
 	for _, one := range peerings {
 		p.remotes[one.Name] = peering.RemoteOf(one, now)
@@ -104,7 +108,7 @@ func (p *plan) attaches() []*corev1.Node {
 	if p.network.withoutNodes {
 		return nil
 	}
-	return p.nodes
+	return p.attachable
 }
 
 // listedIn returns whether a peering lists a CIDR.

@@ -292,6 +292,8 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"nodes of Autopilot", platform("gce://project/europe-west3-a/gk3-a-pool-1-5f0c", "", ""), "error STRAIT-C015 the node helper cannot run on the nodes (1 of GKE Autopilot)"},
 		{"nodes of GKE Standard", platform("gce://gk3-project/europe-west3-a/gke-a-pool-1-5f0c", "", ""), ""},
 		{"virtual nodes", platform("azure:///x", "type", "virtual-kubelet"), "error STRAIT-C015 the node helper cannot run on the nodes (1 of a virtual kubelet)"},
+		{"virtual nodes of Liqo", platform("", "liqo.io/type", "virtual-node"), "error STRAIT-C015 the node helper cannot run on the nodes (1 of a virtual kubelet)"},
+		{"virtual nodes of Admiralty", platform("", "virtual-kubelet.io/provider", "admiralty"), "error STRAIT-C015 the node helper cannot run on the nodes (1 of a virtual kubelet)"},
 		{"nodes of Autopilot that admit the helper", func(f *facts) {
 			platform("gce://project/europe-west3-a/gk3-a-pool-1-5f0c", "", "")(f)
 			f.daemonSets = append(f.daemonSets, appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "strait-nodes", Name: "strait-node", Labels: map[string]string{install.NameLabel: install.Name}}})

@@ -18,6 +18,13 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* The fields that decide on which nodes node helpers run. */}}
+{{- define "strait.nodeScheduling" -}}
+{{- range $field := list "nodeSelector" "tolerations" "affinity" }}
+{{ $field }}: {{ index $.Values.node $field | toJson }}
+{{- end }}
+{{- end }}
+
 {{/* Not empty on OpenShift. */}}
 {{- define "strait.openshift" -}}
 {{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}yes{{ end }}

@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// helperNodes decides on which nodes node helpers run, as Kubernetes does for their DaemonSet:
+// by the node selector, the required node affinity and the tolerations of its pods. Other
+// nodes, such as those of virtual kubelets, have no NodeAttachment. A nil *helperNodes selects
+// all nodes. It is immutable.
+type helperNodes struct {
+	selector    apilabels.Selector
+	terms       []nodeTerm // of which a node must match one
+	affinity    bool       // there are terms, maybe none that matches a node
+	tolerations []corev1.Toleration
+	keys        map[string]bool // of the labels that are read
+}
+
+// nodeTerm is a term of a node affinity: requirements for the labels of a node, and for its
+// name, the only field that Kubernetes supports.
+type nodeTerm struct {
+	labels apilabels.Selector
+	name   []corev1.NodeSelectorRequirement
+}
+
+// daemonTolerations are those that Kubernetes adds to the pods of a DaemonSet with the host
+// network.
+var daemonTolerations = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+}
+
+// newHelperNodes returns the decision for the pod template of node helpers; nil for a nil
+// template. The error names the invalid requirement.
+func newHelperNodes(template *corev1.PodTemplateSpec) (*helperNodes, error) {
+	if template == nil {
+		return nil, nil
+	}
+	spec := template.Spec
+	h := &helperNodes{selector: apilabels.SelectorFromSet(spec.NodeSelector), tolerations: slices.Concat(daemonTolerations, spec.Tolerations), keys: make(map[string]bool)}
+	for key := range spec.NodeSelector {
+		h.keys[key] = true
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return h, nil
+	}
+	h.affinity = true
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			continue // matches no node
+		}
+		byLabels, err := requirements(term.MatchExpressions)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range term.MatchExpressions {
+			h.keys[e.Key] = true
+		}
+		h.terms = append(h.terms, nodeTerm{byLabels, term.MatchFields})
+	}
+	return h, nil
+}
+
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+}
+
+func requirements(all []corev1.NodeSelectorRequirement) (apilabels.Selector, error) {
+	selector := apilabels.NewSelector()
+	for _, one := range all {
+		r, err := apilabels.NewRequirement(one.Key, operators[one.Operator], one.Values)
+		if err != nil {
+			return nil, fmt.Errorf("node affinity, key %s: %w; correct it", one.Key, err)
+		}
+		selector = selector.Add(*r)
+	}
+	return selector, nil
+}
+
+// selects reports whether the node selector and the node affinity admit a node.
+func (h *helperNodes) selects(node *corev1.Node) bool {
+	if h == nil {
+		return true
+	}
+	of := apilabels.Set(node.Labels)
+	return h.selector.Matches(of) && (!h.affinity || slices.ContainsFunc(h.terms, func(t nodeTerm) bool {
+		return t.labels.Matches(of) && !slices.ContainsFunc(t.name, func(r corev1.NodeSelectorRequirement) bool {
+			return slices.Contains(r.Values, node.Name) != (r.Operator == corev1.NodeSelectorOpIn)
+		})
+	}))
+}
+
+// runOn reports whether a node helper runs on a node. A taint NoSchedule keeps new pods away;
+// one that runs stays, and so the node stays attached.
+func (h *helperNodes) runOn(node *corev1.Node, attached bool) bool {
+	return h.selects(node) && !slices.ContainsFunc(h.refused(node), func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute || !attached
+	})
+}
+
+// refused returns the taints of a node that node helpers do not tolerate, without their times.
+func (h *helperNodes) refused(node *corev1.Node) (taints []corev1.Taint) {
+	if h == nil {
+		return nil
+	}
+	for _, t := range node.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(h.tolerations, func(of corev1.Toleration) bool { return tolerates(of, t) }) {
+			taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		}
+	}
+	return taints
+}
+
+// tolerates reports whether a toleration matches a taint. Operators that compare numbers are
+// not enabled in Kubernetes, and match none.
+func tolerates(of corev1.Toleration, t corev1.Taint) bool {
+	if of.Effect != "" && of.Effect != t.Effect || of.Key != "" && of.Key != t.Key {
+		return false
+	}
+	switch of.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case "", corev1.TolerationOpEqual:
+		return of.Value == t.Value
+	}
+	return false
+}
+
+// labelsOf returns the labels of a node that are read.
+func (h *helperNodes) labelsOf(node *corev1.Node) map[string]string {
+	kept := make(map[string]string)
+	for key, value := range node.Labels {
+		if key == corev1.LabelNodeExcludeBalancers || h != nil && h.keys[key] {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// attachable returns the nodes that have a NodeAttachment: those on which node helpers run.
+func (c *controller) attachable(nodes []*corev1.Node) (some []*corev1.Node) {
+	for _, node := range nodes {
+		if _, attached := c.attachments.Get(node.Name); c.helpers.runOn(node, attached) {
+			some = append(some, node)
+		}
+	}
+	return some
+}
