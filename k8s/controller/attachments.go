@@ -16,16 +16,22 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// attach creates or updates one NodeAttachment for each node, with the bound addresses, and
-// deletes those of removed nodes. An error for one node does not affect others.
-func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) error {
+// attach creates or updates one NodeAttachment for each of nodes, with the bound addresses,
+// and deletes those of removed nodes and of nodes without node helpers. An error for one node
+// does not affect others. unattached are the reasons why nodes cannot be attached as they are,
+// which no repetition changes.
+func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) (unattached []string, err error) {
 	granted := n.addressesByOwner(inForce)
 	var problems []error
 	wanted := make(map[string]bool)
 	for _, node := range nodes {
 		wanted[node.Name] = true
 		owner := v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}
-		problems = append(problems, c.attachNode(ctx, node, granted[owner]))
+		why, err := c.attachNode(ctx, node, granted[owner])
+		if why != "" {
+			unattached = append(unattached, fmt.Sprintf("node %s: %s", node.Name, why))
+		}
+		problems = append(problems, err)
 	}
 	for _, attachment := range c.attachments.List() {
 		switch {
@@ -38,10 +44,12 @@ func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Nod
 			problems = append(problems, c.detachGone(ctx, attachment))
 		}
 	}
-	return errors.Join(problems...)
+	return unattached, errors.Join(problems...)
 }
 
-func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses) error {
+// attachNode creates or updates the NodeAttachment of a node. why is empty unless the node
+// cannot be attached as it is.
+func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses) (why string, err error) {
 	spec, meta := attachmentSpec(node, granted), metav1.ObjectMeta{Name: node.Name}
 	is, exists := c.attachments.Get(node.Name)
 	if exists {
@@ -50,28 +58,55 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	}
 	switch {
 	case len(spec.UnderlayAddresses) == 0:
-		return fmt.Errorf("Node %s has no InternalIP, so gateways cannot reach it; check why its kubelet reports none", node.Name)
+		return "it has neither an InternalIP nor an ExternalIP, so gateways cannot reach it; check why its kubelet reports none", nil
 	case exists && (len(spec.InternalAddresses) == 0 || spec.Index != is.Spec.Index):
 		// Its addresses are no longer bound, or its index, which is immutable, has changed.
-		return c.detach(ctx, is)
+		return "", c.detach(ctx, is)
 	case len(spec.InternalAddresses) == 0 || exists && reflect.DeepEqual(spec, is.Spec):
-		return nil
+		return "", nil
 	}
-	_, err := c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{ObjectMeta: meta, Spec: spec}, Manager)
+	_, err = c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{ObjectMeta: meta, Spec: spec}, Manager)
 	switch {
 	case apierrors.IsConflict(err):
 		c.wakeUp() // publishPods or the node has written it just now
-		return nil
+		return "", nil
+	case apierrors.IsInvalid(err):
+		return err.Error(), nil
 	case err != nil:
-		return fmt.Errorf("NodeAttachment %s: %w", node.Name, err)
+		return "", fmt.Errorf("NodeAttachment %s: %w", node.Name, err)
 	}
-	return nil
+	return "", nil
+}
+
+// maxUnderlay is the maximum number of underlay addresses in the API.
+const maxUnderlay = 16
+
+// underlayAddresses returns the addresses at which gateways reach a node: its InternalIPs, or
+// its ExternalIPs if it has none, as the kubelet chooses the addresses of its host. Of more
+// than the API accepts, the first of each IP family is among them, which the kubelet chooses.
+func underlayAddresses(node *corev1.Node) (all []netip.Addr) {
+	reported := nodeAddresses(node, corev1.NodeInternalIP)
+	if len(reported) == 0 {
+		reported = nodeAddresses(node, corev1.NodeExternalIP)
+	}
+	for _, a := range reported {
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	if len(all) <= maxUnderlay {
+		return all
+	}
+	if i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() != all[0].Is4() }); i >= maxUnderlay {
+		all[maxUnderlay-1] = all[i]
+	}
+	return all[:maxUnderlay]
 }
 
 // attachmentSpec returns the desired spec of the attachment of a node.
 func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAttachmentSpec {
 	spec := v1alpha1.NodeAttachmentSpec{
-		UnderlayAddresses: ips(nodeAddresses(node, corev1.NodeInternalIP)),
+		UnderlayAddresses: ips(underlayAddresses(node)),
 		InternalAddresses: ips(granted.internal),
 		ExternalAddresses: ips(granted.external),
 	}

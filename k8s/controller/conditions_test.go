@@ -196,7 +196,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
 			"True Works packets pass, but PodDisruptionBudget b: quota; raise it"},
 
-		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; check that nodes have an InternalIP"},
+		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; see the condition NodesAttached of ClusterNetwork default"},
 		{"one node of two", func(s *scene) {
 			s.nodes[1].Status.Gateways[0] = v1alpha1.NodeGateway{Name: "b-0", Message: "no answer over geneve; open UDP 6091"}
 		}, "Routed", "True NodesSend 1 of 2 nodes send to a gateway that is up; node-2: no answer over geneve; open UDP 6091"},

@@ -115,6 +115,8 @@ type controller struct {
 	podReserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first pass
 	podProblems atomic.Int64
 
+	unattached []string // the reasons why nodes are not attached, sorted; nil: not known yet. Used by one pass at a time
+
 	installSpec map[string]any // see Options.Network
 	installed   types.UID      // UID of the ClusterNetwork that has these values; used by one pass at a time
 
@@ -231,7 +233,7 @@ func Run(ctx context.Context, o Options) error {
 func (c *controller) work(ctx context.Context) {
 	c.state.leads.Store(true)
 	defer c.state.leads.Store(false)
-	c.installation.adopted = false
+	c.installation.adopted, c.unattached = false, nil
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.writeEvents(ctx) })
@@ -292,7 +294,8 @@ func (c *controller) pass(ctx context.Context) error {
 	reserved := podReservations(network, inForce)
 	c.podReserved.Store(&reserved)
 	c.notifyPods()
-	attached := c.attach(ctx, network, p.attaches(), inForce)
+	unattached, attached := c.attach(ctx, network, p.attaches(), inForce)
+	c.noteUnattached(append(unattached, p.unaddressed...))
 	gateways, running := c.workloads(ctx, p, pods)
 	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, pods, inForce, gateways), c.reportMappings(ctx, p, pods, inForce))...)
 }

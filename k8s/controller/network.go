@@ -24,6 +24,7 @@ type network struct {
 	reserved                  []netip.Prefix // of the spec
 	withoutNodes              bool           // there are no node helpers
 	gatewayPods               []netip.Addr   // addresses of all gateways; used withoutNodes
+	unattached                []string       // the reasons why nodes are not attached; nil: not known
 	problem                   string         // why nothing may be allocated, with the remedy; empty if allocation is possible
 }
 
@@ -118,7 +119,7 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		NodeCIDRs:          cidrs(n.nodes),
 		WithoutNodes:       n.withoutNodes,
 		Sources:            n.sources,
-		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
+		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady, v1alpha1.ConditionNodesAttached),
 	}
 	if n.withoutNodes {
 		for _, p := range n.apiServers {
@@ -142,6 +143,14 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	}
 	meta.SetStatusCondition(&s.Conditions, detected)
 	meta.SetStatusCondition(&s.Conditions, ready)
+	switch {
+	case n.withoutNodes:
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionNodesAttached)
+	case n.unattached != nil:
+		attached := nodesAttached(n.unattached)
+		attached.ObservedGeneration = of.Generation
+		meta.SetStatusCondition(&s.Conditions, attached)
+	}
 	return s
 }
 
@@ -208,6 +217,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
 	n.withoutNodes, n.gatewayPods = c.gateways.WithoutNodes, c.gatewayAddresses()
+	n.unattached = c.unattached
 	if refused != "" {
 		n.problem = refused
 	}

@@ -44,7 +44,11 @@ type plan struct {
 	// Results of the latest call of Wanted.
 	views    map[string][]outcome        // by the names of peerings
 	unmapped map[string]metav1.Condition // why mappings cannot have their addresses, by their names
-	problems []error                     // of addresses
+	problems []error                     // of the pools
+
+	// Why owners have no address, as a pool is exhausted: of nodes; of gateways, by the names of peerings.
+	unaddressed         []string
+	unaddressedGateways map[string][]string
 }
 
 func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
@@ -61,6 +65,7 @@ func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1a
 // not usable, owners keep what they have, and nothing new is allocated.
 func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	p.views, p.unmapped, p.problems = make(map[string][]outcome), make(map[string]metav1.Condition), nil
+	p.unaddressed, p.unaddressedGateways = nil, make(map[string][]string)
 	if p.network.problem != "" {
 		return p.kept(held)
 	}
@@ -84,11 +89,13 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
 	}
 	for _, node := range p.attaches() {
-		wanted = append(wanted, p.addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})...)
+		some, failed := addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})
+		wanted, p.unaddressed = append(wanted, some...), append(p.unaddressed, failed...)
 	}
 	for _, peering := range p.peerings {
 		for _, name := range known(peering) {
-			wanted = append(wanted, p.addressesOf(addresses.gateways, v1alpha1.ClaimOwner{Kind: kindGateway, Name: name})...)
+			some, failed := addressesOf(addresses.gateways, v1alpha1.ClaimOwner{Kind: kindGateway, Name: name})
+			wanted, p.unaddressedGateways[peering.Name] = append(wanted, some...), append(p.unaddressedGateways[peering.Name], failed...)
 		}
 	}
 	for _, peering := range p.peerings {
@@ -144,18 +151,18 @@ func ownedKind(o v1alpha1.ClaimOwner) bool {
 	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering || o.Kind == kindMapping
 }
 
-// addressesOf returns the claims for the addresses of a node or gateway. Failures are
-// recorded as problems.
-func (p *plan) addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (wanted []claims.Spec) {
+// addressesOf returns the claims for the addresses of a node or gateway, and why it has no
+// address of a pool.
+func addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (wanted []claims.Spec, failed []string) {
 	for _, pool := range from {
 		spec, err := pool.claim(owner)
 		if err != nil {
-			p.problems = append(p.problems, fmt.Errorf("%s: %w", claims.Use(pool.of, owner), err))
+			failed = append(failed, fmt.Sprintf("%s: %v", claims.Use(pool.of, owner), err))
 			continue
 		}
 		wanted = append(wanted, spec)
 	}
-	return wanted
+	return wanted, failed
 }
 
 // gatewayNames returns the names of the gateways of a peering.

@@ -147,7 +147,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	}
 	if to.nodes == 0 {
 		if r.attached == 0 {
-			text += "; check that nodes have an InternalIP"
+			text += "; see the condition NodesAttached of ClusterNetwork " + v1alpha1.ClusterNetworkName
 		}
 		return condition(metav1.ConditionFalse, "NoNode", "%s", text)
 	}

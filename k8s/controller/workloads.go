@@ -52,6 +52,9 @@ func (c *controller) workloads(ctx context.Context, p *plan, pods gatewayPods) (
 				all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
 			}
 		}
+		if unaddressed := p.unaddressedGateways[peering.Name]; len(unaddressed) > 0 && state.problem == "" {
+			state.problem = strings.Join(unaddressed, "; ")
+		}
 		states[peering.Name] = state
 	}
 	maps.DeleteFunc(c.applied, func(id objectID, _ applied) bool { return !there[id.peering] })

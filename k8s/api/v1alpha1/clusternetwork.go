@@ -224,7 +224,8 @@ type ClusterNetworkStatus struct {
 	Sources ClusterNetworkSources `json:"sources,omitzero"`
 
 	// Conditions: Detected is true when the CIDRs above are known, and Ready when, in
-	// addition, the pools do not overlap them.
+	// addition, the pools do not overlap them. NodesAttached is false while nodes cannot be
+	// attached, and names them.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

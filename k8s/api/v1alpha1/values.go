@@ -85,6 +85,10 @@ const (
 	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is being uninstalled: nothing of it is left on the node
 	ConditionReserved     = "Reserved"     // of an AddressMapping: its external address is reserved for it
 
+	// ConditionNodesAttached of a ClusterNetwork is False while nodes that run a node helper
+	// cannot be attached, for instance for lack of an address. Ready does not depend on it.
+	ConditionNodesAttached = "NodesAttached"
+
 	// ConditionGatewaysUpdated of a Peering is False during an update of its gateways, and
 	// while that waits for another Peering. Ready does not depend on it.
 	ConditionGatewaysUpdated = "GatewaysUpdated"
