@@ -189,12 +189,17 @@ func TestWithoutNodeHelpersGatewaysAreAsReadyAsTheEndpointsOfEachPort(t *testing
 	})
 }
 
-func TestWithoutNodeHelpersGatewaysHaveEndpointsInEachIPFamily(t *testing.T) {
+func TestWithoutNodeHelpersGatewaysHaveEndpointsInEachIPFamilyOfTheService(t *testing.T) {
 	inMemory(t, func(_ *testing.T, f *fixture) {
 		f.leadWithoutNodes()
 		f.joinedWithoutNodes()
 		f.carry("b-0", "10.0.0.100", "fd00:10::100")
-		f.receive("b", record("web", "10.0.0.5"))
+		r := record("web", "10.0.0.5")
+		f.receive("b", r)
+		f.untilCarriedBy("web", "b web/TCP 10.0.0.100 ready 10.0.0.101 ready")
+		f.network(`{"clusterID": "a", "podCIDRs": ["10.0.0.0/16", "fd00:10::/64"], "serviceCIDRs": ["10.96.0.0/16", "fd00:96::/112"]}`)
+		r.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		f.receive("b", r)
 		f.untilCarriedBy("web", "b web/TCP 10.0.0.100 ready 10.0.0.101 ready, b web/TCP fd00:10::100 ready")
 	})
 }

@@ -22,6 +22,7 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 	for _, one := range all {
 		groups = append(groups, merged.Routed(one.Record, one.groups)...)
 	}
+	groups = slices.DeleteFunc(groups, func(g merge.Group) bool { return !hasFamily(merged.IPFamilies, g.AddressType) })
 	existing := r.slices.list(byImport, r.String())
 	unused := make(map[string]*discoveryv1.EndpointSlice)
 	for _, slice := range existing {
@@ -49,6 +50,13 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 		failed = cmp.Or(failed, r.deleteSlice(ctx, slice))
 	}
 	return failed
+}
+
+// hasFamily reports whether a Service with these IP families has endpoints with addresses of a
+// type. Others have no routes, and DNS would return them for headless Services. No families:
+// they are not known.
+func hasFamily(families []corev1.IPFamily, of discoveryv1.AddressType) bool {
+	return len(families) == 0 || slices.Contains(families, corev1.IPFamily(of))
 }
 
 func (r *reconciliation) deleteSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
