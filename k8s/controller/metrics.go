@@ -61,7 +61,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // before the caches are synced.
 func (c *controller) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc,
-		peeringServicesDesc, servicesSyncedDesc} {
+		peeringServicesDesc, servicesSyncedDesc, contestedDesc} {
 		to <- d
 	}
 }
@@ -106,6 +106,11 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(attachedDesc, float64(attached), "true")
 	gauge(attachedDesc, float64(detached), "false")
+	contested := 0
+	if c.multicluster != nil {
+		contested = c.multicluster.Contested(time.Now())
+	}
+	gauge(contestedDesc, float64(contested))
 	gauge(podDesc, float64(c.podProblems.Load()))
 	if network, ok := c.networks.Get(v1alpha1.ClusterNetworkName); ok {
 		for _, u := range poolUses(network.Spec, c.claims.List()) {

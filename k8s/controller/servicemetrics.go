@@ -8,6 +8,7 @@ import (
 
 var (
 	peeringServicesDesc = describe("peering_services", "Services that the remote cluster exports, by whether they are imported.", "peering", "state")
+	contestedDesc       = describe("contested_objects", "Objects of exports and imports that another writer changes again and again; of the controller that leads.")
 	servicesSyncedDesc  = describe("peering_services_synced", "1 while the exports of the remote cluster are received and complete; absent if none are to be imported.", "peering")
 )
 

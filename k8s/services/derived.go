@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,7 @@ func (r *reconciliation) tryDerived(ctx context.Context, is, wanted *corev1.Serv
 		return is, nil
 	}
 	next := is.DeepCopy()
-	next.Labels, next.OwnerReferences = wanted.Labels, wanted.OwnerReferences
+	next.Labels, next.OwnerReferences = withOwn(is.Labels, wanted.Labels), withOwner(is.OwnerReferences, wanted.OwnerReferences[0])
 	next.Spec.Ports, next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = wanted.Spec.Ports, wanted.Spec.SessionAffinity, wanted.Spec.SessionAffinityConfig
 	next.Spec.InternalTrafficPolicy, next.Spec.TrafficDistribution = wanted.Spec.InternalTrafficPolicy, wanted.Spec.TrafficDistribution
 	next.Spec.Selector, next.Spec.ExternalIPs = nil, nil
@@ -126,7 +127,7 @@ func sameService(is, wanted *corev1.Service) bool {
 		(wanted.Spec.SessionAffinityConfig == nil || equality.Semantic.DeepEqual(is.Spec.SessionAffinityConfig, wanted.Spec.SessionAffinityConfig)) &&
 		policy(is) == policy(wanted) && equality.Semantic.DeepEqual(is.Spec.TrafficDistribution, wanted.Spec.TrafficDistribution) &&
 		len(is.Spec.Selector) == 0 && len(is.Spec.ExternalIPs) == 0 &&
-		equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences)
+		maps.Equal(withOwn(is.Labels, wanted.Labels), is.Labels) && slices.Contains(is.OwnerReferences, wanted.OwnerReferences[0])
 }
 
 // addressesOf returns the cluster IPs of a Service, none of a headless one.

@@ -88,8 +88,9 @@ func sliceOf(of *mcsv1beta1.ServiceImport, merged merge.Import, s merge.Slice) *
 	if merged.Headless() {
 		slice.Labels[corev1.IsHeadlessService] = "" // as on EndpointSlices of headless Services
 	}
-	if s.Was != nil {
-		slice.Name, slice.UID, slice.ResourceVersion = s.Was.Name, s.Was.UID, s.Was.ResourceVersion
+	if was := s.Was; was != nil {
+		slice.Name, slice.UID, slice.ResourceVersion, slice.Annotations = was.Name, was.UID, was.ResourceVersion, was.Annotations
+		slice.Labels, slice.OwnerReferences = withOwn(was.Labels, slice.Labels, corev1.IsHeadlessService), withOwner(was.OwnerReferences, owner(of))
 	}
 	for _, p := range s.Group.Ports {
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
@@ -123,7 +124,7 @@ func optional(text string) *string {
 	return &text
 }
 
-// sameSlice compares what imports set.
+// sameSlice compares what imports set. Labels and owners of others in it are in both.
 func sameSlice(is, wanted *discoveryv1.EndpointSlice) bool {
 	return equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
 		slices.EqualFunc(is.Endpoints, wanted.Endpoints, func(a, b discoveryv1.Endpoint) bool { return equality.Semantic.DeepEqual(a, b) })

@@ -156,9 +156,7 @@ func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceIm
 	if is != nil {
 		wanted = is.DeepCopy()
 	}
-	wanted.Labels, wanted.Annotations = make(map[string]string), make(map[string]string)
-	maps.Copy(wanted.Labels, merged.Labels)
-	maps.Copy(wanted.Annotations, merged.Annotations)
+	wanted.Labels, wanted.Annotations = importMetadata(is, merged)
 	wanted.Labels[ImportLabel] = r.name
 	wanted.Annotations[DerivedAnnotation] = DerivedName(r.namespace, r.name)
 	spec := mcsv1beta1.ServiceImportSpec{

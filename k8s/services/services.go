@@ -73,14 +73,19 @@ type Controller struct {
 
 // New returns a controller. The caches of the options need not run yet.
 func New(o Options) (*Controller, error) {
+	contested := func(kind string) func(string) {
+		return func(key string) {
+			o.Log.Warn("another writer changes an object again and again; it is repaired less and less often. Remove that writer, or exclude the object from it", "kind", kind, "object", key)
+		}
+	}
 	c := &Controller{
 		Options:    o,
-		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages()),
-		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages()),
-		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages()),
-		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages()),
-		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages()),
-		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages()),
+		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages(), ownOfExport, ownOfExport, contested("ServiceExport")),
+		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages(), ownOfImport, ownOfImportStatus, contested("ServiceImport")),
+		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages(), ownOfExported, nil, contested("ExportedService")),
+		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages(), ownOfService, nil, contested("Service")),
+		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages(), ownOfSlice, nil, contested("EndpointSlice")),
+		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages(), nil, ownOfReceived, contested("ReceivedService")),
 		namespaces: o.Client.Namespaces().CacheInPages(),
 	}
 	for _, prepare := range []func() error{
@@ -320,7 +325,8 @@ func (w *work) concerns(namespace, imported, service string) {
 }
 
 // repair adds the Service of an object that this controller writes. Its own writes come back
-// here too. The delay limits how often it writes an object that another writer keeps changing.
+// here too. The delay collects changes; see contests for an object that another writer keeps
+// changing.
 func (w *work) repair(k key) { w.queue.AddAfter(k, repairDelay) }
 
 // peeringChanged adds all Services that a remote cluster exports.

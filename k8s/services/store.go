@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -26,6 +27,12 @@ type store[T client.Object, L client.List] struct {
 
 	mu      sync.Mutex
 	written map[string]written[T] // by namespace/name
+
+	// What this controller sets in an object and in its status, and what is called when
+	// another writer changes that again and again.
+	own, ownStatus func(T) any
+	contested      func(key string)
+	contests       contests
 }
 
 type written[T client.Object] struct {
@@ -34,8 +41,8 @@ type written[T client.Object] struct {
 	at      time.Time
 }
 
-func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L], cache *client.Cache[T]) *store[T, L] {
-	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T])}
+func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L], cache *client.Cache[T], own, ownStatus func(T) any, contested func(key string)) *store[T, L] {
+	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T]), own: own, ownStatus: ownStatus, contested: contested}
 }
 
 // get returns an object. It must not be changed.
@@ -103,16 +110,45 @@ func (s *store[T, L]) list(index, key string) (all []T) {
 
 func keyOf(object metav1.Object) string { return object.GetNamespace() + "/" + object.GetName() }
 
+// errContested is the error of a write that is delayed; see contests.
+var errContested = errors.New("another writer deletes it again and again; remove that writer. The next attempt is made within " + longestRepair.String())
+
 func (s *store[T, L]) create(ctx context.Context, object T) (T, error) {
-	return s.wrote(s.of(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{}))
+	return s.write(keyOf(object), s.own(object), object, func() (T, error) {
+		return s.of(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+	})
 }
 
+// update writes an object. While it is contested, the object may stay as it is until a later
+// attempt; then update returns what it is.
 func (s *store[T, L]) update(ctx context.Context, object T) (T, error) {
-	return s.wrote(s.of(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{}))
+	return s.write(keyOf(object), s.own(object), object, func() (T, error) {
+		return s.of(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{})
+	})
 }
 
+// updateStatus writes the status of an object as update does.
 func (s *store[T, L]) updateStatus(ctx context.Context, object T) (T, error) {
-	return s.wrote(s.of(object.GetNamespace()).UpdateStatus(ctx, object, metav1.UpdateOptions{}))
+	return s.write(keyOf(object)+" status", s.ownStatus(object), object, func() (T, error) {
+		return s.of(object.GetNamespace()).UpdateStatus(ctx, object, metav1.UpdateOptions{})
+	})
+}
+
+// write calls send, unless it would repair the object too soon. contest identifies what is
+// written.
+func (s *store[T, L]) write(contest string, content any, object T, send func() (T, error)) (T, error) {
+	if !s.contests.allows(contest, content, time.Now()) {
+		is, ok := s.get(keyOf(object))
+		if !ok {
+			return is, errContested
+		}
+		return is, nil
+	}
+	is, err := s.wrote(send())
+	if err == nil && s.contests.written(contest, content, time.Now()) {
+		s.contested(keyOf(object))
+	}
+	return is, err
 }
 
 func (s *store[T, L]) wrote(object T, err error) (T, error) {
@@ -132,6 +168,7 @@ func (s *store[T, L]) delete(ctx context.Context, object T) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	s.contests.forget(keyOf(object))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written[keyOf(object)] = written[T]{object: object, deleted: true, at: time.Now()}

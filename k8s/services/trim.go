@@ -40,7 +40,7 @@ func trimSlice(object any) (any, error) {
 		return &discoveryv1.EndpointSlice{ObjectMeta: meta}, nil
 	}
 	if ours(s) {
-		meta.OwnerReferences = s.OwnerReferences
+		meta.OwnerReferences, meta.Annotations = s.OwnerReferences, s.Annotations
 	}
 	slim := &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: s.AddressType, Ports: s.Ports, Endpoints: make([]discoveryv1.Endpoint, len(s.Endpoints))}
 	for i, e := range s.Endpoints {
