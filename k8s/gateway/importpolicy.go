@@ -103,7 +103,6 @@ func (p *importPolicy) check(key control.ServiceKey, r *v1alpha1.ServiceRecord) 
 
 // Limits of lists, as in the API.
 const (
-	maxPorts          = 100
 	maxEndpointGroups = 64
 	maxGroupEndpoints = 5000
 	maxProperties     = 64
@@ -170,7 +169,7 @@ func checkProperties(r *v1alpha1.ServiceRecord) *refusal {
 }
 
 func checkPorts(ports []v1alpha1.ServiceRecordPort) *refusal {
-	if len(ports) > maxPorts {
+	if len(ports) > v1alpha1.MaxServicePorts {
 		return malformed("ports: %d are too many", len(ports))
 	}
 	names := make(map[string]bool, len(ports))

@@ -394,7 +394,7 @@ func TestMalformedRecordsAreRefusedWithAReason(t *testing.T) {
 	}{
 		"no type":              {func(r *v1alpha1.ServiceRecord) { r.Type = "" }, `type: "" is not one of`},
 		"another type":         {func(r *v1alpha1.ServiceRecord) { r.Type = "ExternalName" }, `type: "ExternalName"`},
-		"too many ports":       {func(r *v1alpha1.ServiceRecord) { r.Ports = many(101) }, "ports: 101 are too many"},
+		"too many ports":       {func(r *v1alpha1.ServiceRecord) { r.Ports = many(1025) }, "ports: 1025 are too many"},
 		"a port twice":         {func(r *v1alpha1.ServiceRecord) { r.Ports = append(many(1), many(1)...) }, `ports: the name "p0" occurs twice`},
 		"ports without names":  {func(r *v1alpha1.ServiceRecord) { r.Ports = many(2); r.Ports[0].Name = "" }, `ports: "" is not a valid name`},
 		"a port's name":        {func(r *v1alpha1.ServiceRecord) { r.Ports[0].Name = "HTTP" }, `ports: "HTTP" is not a valid name`},

@@ -118,8 +118,11 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 	if omitted > 0 {
 		r.ready.Message += fmt.Sprintf("; %d of its endpoints are left out, because at most %d are exported", omitted, maxExported)
 	}
-	err := r.writeExported(ctx, record)
-	if err != nil { // the Service is imported in this cluster nevertheless
+	var err error
+	if len(record.Ports) > v1alpha1.MaxServicePorts {
+		err = r.unexport(ctx)
+		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "the Service has %d ports, and at most %d are exported; export several Services with a part of the ports each", len(record.Ports), v1alpha1.MaxServicePorts)
+	} else if err = r.writeExported(ctx, record); err != nil { // the Service is imported in this cluster nevertheless
 		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "ExportedService %s cannot be written: %v", r.exportedName(), err)
 		err = fmt.Errorf("write ExportedService %s: %w", r.exportedName(), err)
 	}

@@ -44,7 +44,7 @@ type ReceivedServiceStatus struct {
 	// the ReceivedService exists.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=1024
 	Ports []GatewayServicePort `json:"ports,omitempty"`
 }
 

@@ -30,7 +30,7 @@ type ServiceRecord struct {
 	// Ports are those of the Service.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=1024
 	Ports []ServiceRecordPort `json:"ports,omitempty"`
 
 	// SessionAffinity is None or ClientIP.
@@ -86,6 +86,10 @@ const (
 	ServiceRecordHeadless     ServiceRecordType = "Headless"
 )
 
+// MaxServicePorts is the maximum number of ports of a Service that is exported. Kubernetes has
+// no limit for Services.
+const MaxServicePorts = 1024
+
 // ServiceRecordPort is a port of an exported Service or of its endpoints.
 type ServiceRecordPort struct {
 	// +optional
@@ -112,7 +116,7 @@ type ServiceRecordEndpoints struct {
 	// Ports are those on which the endpoints serve the ports of the Service, by their names.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=1024
 	Ports []ServiceRecordPort `json:"ports,omitempty"`
 
 	// +optional

@@ -20,7 +20,7 @@ const maxSessionAffinityTimeout = 86400
 // it accepts, the API server accepts in a ServiceImport, a Service and EndpointSlices, apart
 // from labels and annotations; see Exported. Addresses are checked by Translate.
 func Check(r *v1alpha1.ServiceRecord) error {
-	if len(validation.IsDNS1035Label(r.Name)) > 0 || len(validation.IsDNS1123Label(r.Namespace)) > 0 {
+	if len(validation.IsDNS1123Label(r.Name)) > 0 || len(validation.IsDNS1123Label(r.Namespace)) > 0 {
 		return fmt.Errorf("%q is not the name of a Service in a namespace", r.Namespace+"/"+r.Name)
 	}
 	switch r.Type {
@@ -72,13 +72,10 @@ func Check(r *v1alpha1.ServiceRecord) error {
 // distributions are the values of trafficDistribution.
 var distributions = []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
 
-// maxPorts is the maximum number of ports of an EndpointSlice.
-const maxPorts = 100
-
 // checkPorts checks the ports of a Service, whose numbers are unique, or of endpoints.
 func checkPorts(ports []v1alpha1.ServiceRecordPort, unique bool) error {
-	if len(ports) > maxPorts {
-		return fmt.Errorf("it has %d ports, the maximum is %d", len(ports), maxPorts)
+	if len(ports) > v1alpha1.MaxServicePorts {
+		return fmt.Errorf("it has %d ports, the maximum is %d", len(ports), v1alpha1.MaxServicePorts)
 	}
 	for i, p := range ports {
 		switch {

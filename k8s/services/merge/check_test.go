@@ -18,7 +18,7 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*v1alpha1.ServiceRecord){
-		"not the name of a Service":   func(r *v1alpha1.ServiceRecord) { r.Name = "1web" },
+		"not the name of a Service":   func(r *v1alpha1.ServiceRecord) { r.Name = "-web" },
 		"name of a Service in a":      func(r *v1alpha1.ServiceRecord) { r.Namespace = "../kube-system" },
 		"has no port":                 ports(),
 		"not a type":                  func(r *v1alpha1.ServiceRecord) { r.Type = "ExternalName" },
@@ -29,7 +29,7 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 		`"a b" is not the name`:       ports(port("a b", 1)),
 		"two ports are web":           ports(port("web", 1), port("web", 2)),
 		"two ports are other":         ports(port("web", 1), port("other", 1)),
-		"maximum is 100":              ports(make([]v1alpha1.ServiceRecordPort, 101)...),
+		"maximum is 1024":             ports(make([]v1alpha1.ServiceRecordPort, 1025)...),
 		"not an application protocol": func(r *v1alpha1.ServiceRecord) { r.Ports[0].AppProtocol = new("a/b/c") },
 		"not a session affinity":      func(r *v1alpha1.ServiceRecord) { r.SessionAffinity = "Sticky" },
 		"without session affinity":    func(r *v1alpha1.ServiceRecord) { r.SessionAffinityTimeout = new(int32(1)) },
