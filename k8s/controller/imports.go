@@ -17,7 +17,7 @@ func (r *report) services(p *v1alpha1.Peering) *v1alpha1.PeeringServicesStatus {
 	}
 	is.Receiver = receiver(p.Status.Gateways, is.Receiver)
 	if summary, known := r.multicluster.Summary(p.Name); known {
-		is.Imported, is.Refused, is.Message = summary.Imported, summary.Refused, summary.Message
+		is.Imported, is.Refused, is.Failed, is.Message = summary.Imported, summary.Refused, summary.Failed, summary.Message
 	}
 	return &is
 }

@@ -24,6 +24,7 @@ func (c *controller) collectServices(to chan<- prometheus.Metric, p *v1alpha1.Pe
 	}
 	gauge(peeringServicesDesc, float64(s.Imported), p.Name, "imported")
 	gauge(peeringServicesDesc, float64(s.Refused), p.Name, "refused")
+	gauge(peeringServicesDesc, float64(s.Failed), p.Name, "failed")
 	synced := false
 	if report, ok := c.reports.Get(c.gateways.Namespace + "/" + s.Receiver); ok && s.Receiver != "" {
 		received := report.Status.Services

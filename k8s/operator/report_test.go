@@ -80,6 +80,7 @@ func TestStatusCountsImportedServices(t *testing.T) {
 		{&v1alpha1.PeeringServicesStatus{}, v1alpha1.ImportNone, ""},
 		{&v1alpha1.PeeringServicesStatus{}, "", "pending: 0 imported; no gateway receives the exports of the remote cluster"},
 		{&v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 3}, "", "reached: 3 imported"},
+		{&v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 3, Refused: 1, Failed: 2}, "", "reached: 3 imported, 1 refused, 2 failed; strait services shows why"},
 		{&v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 3, Refused: 1}, "", "reached: 3 imported, 1 refused; strait services shows why"},
 	} {
 		p.Status.Services, p.Spec.Services.ImportFrom = c.status, c.from

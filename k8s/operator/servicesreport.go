@@ -83,6 +83,7 @@ type PeeringServices struct {
 	Synced    bool               `json:"synced"`
 	Imported  int32              `json:"imported"`
 	Refused   int32              `json:"refused"`
+	Failed    int32              `json:"failed,omitempty"`  // that this cluster could not import
 	Message   string             `json:"message,omitempty"` // what is wrong, with the remedy
 }
 
@@ -302,7 +303,8 @@ func (c *ExportingCluster) count(r *v1alpha1.ServiceRecord) {
 func peeringServices(p *v1alpha1.Peering, reports map[string]v1alpha1.GatewayReport) PeeringServices {
 	s := PeeringServices{Peering: p.Name, ClusterID: remoteID(p), LinkUp: linkUp(p)}
 	if p.Status.Services != nil {
-		s.Receiver, s.Imported, s.Refused, s.Message = p.Status.Services.Receiver, p.Status.Services.Imported, p.Status.Services.Refused, p.Status.Services.Message
+		is := p.Status.Services
+		s.Receiver, s.Imported, s.Refused, s.Failed, s.Message = is.Receiver, is.Imported, is.Refused, is.Failed, is.Message
 	}
 	received := reports[s.Receiver].Status.Services
 	if received != nil {

@@ -39,7 +39,13 @@ func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, links []Link, now t
 func servicesStage(s *v1alpha1.PeeringServicesStatus) Stage {
 	text := fmt.Sprintf("%d imported", s.Imported)
 	if s.Refused > 0 {
-		text += fmt.Sprintf(", %d refused; strait services shows why", s.Refused)
+		text += fmt.Sprintf(", %d refused", s.Refused)
+	}
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	if s.Refused > 0 || s.Failed > 0 {
+		text += "; strait services shows why"
 	}
 	if s.Receiver == "" {
 		return Stage{"services", Pending, "NoReceiver", text + "; no gateway receives the exports of the remote cluster"}

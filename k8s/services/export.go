@@ -29,6 +29,8 @@ type reconciliation struct {
 	wrote   bool
 	refused error // by the API server, of the content of an import
 
+	importReady metav1.Condition // of the ServiceImport
+
 	valid, ready metav1.Condition // of the ServiceExport
 	conflicts    []merge.Conflict
 	verdicts     map[string]verdict // by Peering
@@ -61,6 +63,9 @@ func (r *reconciliation) run(ctx context.Context) error {
 		all = append(all, remotes...)
 		problem, importFailed = r.importAll(ctx, all)
 		importFailed = cmp.Or(err, importFailed)
+	}
+	if problem == "" {
+		r.judgeImport(all, importFailed)
 	}
 	for _, one := range all {
 		if problem != "" && one.peering != "" {

@@ -192,6 +192,7 @@ func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceIm
 
 // importStatus writes the status of a ServiceImport.
 func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ready metav1.Condition) error {
+	r.importReady = ready
 	next := is.DeepCopy()
 	next.Status.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
 	next.Status.Clusters = nil

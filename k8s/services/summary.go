@@ -9,6 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
 	"strait.dev/strait/k8s/client"
 )
 
@@ -18,8 +22,8 @@ const summaryDelay = 5 * time.Second
 
 // Summary says what is imported from the remote cluster of a Peering.
 type Summary struct {
-	Imported, Refused int32  // Services
-	Message           string // names Services that are refused, and why; empty: none are
+	Imported, Refused, Failed int32  // Services
+	Message                   string // names Services that are refused or failed, and why; empty: none are
 }
 
 // summaries are the current summaries by Peering; nil: not known yet.
@@ -39,7 +43,31 @@ func (c *Controller) Summary(peering string) (Summary, bool) {
 // verdict is the decision on a remote cluster's export.
 type verdict struct {
 	imported bool
-	message  string // why it is refused, or what is not imported of it
+	failed   bool   // this cluster could not import it
+	message  string // why it is refused or failed, or what is not imported of it
+}
+
+// judgeImport records that the exports of remote clusters are not imported because objects of
+// the import could not be written, or are not usable. A write that came too early or too late
+// is repeated at once, and is no failure.
+func (r *reconciliation) judgeImport(all []source, err error) {
+	ready := r.importReady
+	var is verdict
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return
+	case err != nil:
+		is = verdict{failed: true, message: err.Error()}
+	case ready.Status != metav1.ConditionFalse:
+		return
+	default: // what this cluster cannot have is refused
+		is = verdict{failed: ready.Reason == string(mcsv1beta1.ServiceImportReasonPending), message: ready.Message}
+	}
+	for _, one := range all {
+		if r.verdicts[one.peering].imported {
+			r.verdicts[one.peering] = is
+		}
+	}
 }
 
 // verdicts are all verdicts, by Service and by Peering. Safe for concurrent use.
@@ -77,9 +105,12 @@ func (w *work) summarize() {
 	for _, k := range slices.SortedFunc(maps.Keys(w.judged.byService), func(a, b key) int { return strings.Compare(a.String(), b.String()) }) {
 		for peering, v := range w.judged.byService[k] {
 			s := all[peering]
-			if v.imported {
+			switch {
+			case v.imported:
 				s.Imported++
-			} else {
+			case v.failed:
+				s.Failed++
+			default:
 				s.Refused++
 			}
 			all[peering] = s

@@ -84,13 +84,16 @@ type PeeringServicesStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Receiver string `json:"receiver,omitempty"`
 
-	// Imported is the number of the remote cluster's Services that are imported, Refused of
-	// those that are not.
+	// Imported is the number of the remote cluster's Services that are imported; Refused of
+	// those that are not, because they are not permitted or not supported; Failed of those
+	// that this cluster could not import.
 	Imported int32 `json:"imported"` // required: an object that loses its last field when it is applied becomes null, which is invalid
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
 
-	// Message names Services that are refused, and why.
+	// Message names Services that are refused or failed, and why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
