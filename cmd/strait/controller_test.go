@@ -43,6 +43,9 @@ func TestControllerExitCodes(t *testing.T) {
 		{me("--gateway-template", template), exitFailed}, // no pod either
 		{me("--gateway-template", wrong), exitFailed},
 		{me("--gateway-template", absent), exitFailed},
+		{me("--gateway-template", template, "--node-template", template), exitFailed}, // no pod either
+		{me("--gateway-template", template, "--node-template", wrong), exitFailed},
+		{me("--gateway-template", template, "--node-template", absent), exitFailed},
 		{me("--gateway-template", template, "--cluster-network", network), exitFailed}, // no pod either
 		{me("--gateway-template", template, "--cluster-network", nowhere), exitFailed},
 		{me("--gateway-template", template, "--cluster-network", absent), exitFailed},
