@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -87,6 +90,15 @@ func TestStatusCountsImportedServices(t *testing.T) {
 		if got := services(); got != c.want {
 			t.Errorf("with %+v: %q, want %q", c.status, got, c.want)
 		}
+	}
+}
+
+func TestStatusNamesNodesThatCannotBeAttached(t *testing.T) {
+	network := load(t, "testdata/ready.yaml").network.DeepCopy()
+	meta.SetStatusCondition(&network.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionNodesAttached, Status: metav1.ConditionFalse, Reason: "NotAttached", Message: "node edge: it has no address"})
+	const want = "pod CIDRs 10.0.0.0/16; not all nodes are attached: node edge: it has no address"
+	if got := networkStage(network); got.State != Reached || got.Message != want {
+		t.Errorf("%+v, want %q", got, want)
 	}
 }
 

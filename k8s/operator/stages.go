@@ -60,6 +60,9 @@ func networkStage(n *v1alpha1.ClusterNetwork) Stage {
 			return Stage{s.Name, Failed, c.Reason, c.Message}
 		}
 	}
+	if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionNodesAttached); c != nil && c.Status == metav1.ConditionFalse {
+		s.Message += "; not all nodes are attached: " + c.Message
+	}
 	return s
 }
 
