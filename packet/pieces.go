@@ -26,6 +26,8 @@ type Pieces struct {
 	pseudo uint16 // Segments, Datagrams: sum of the pseudo-header but for its length
 	id     uint32 // FragmentsV6: identification
 	next   int    // FragmentsV6: offset of the next-header field of the last per-fragment header
+
+	cwrOnce bool // Segments: CWR on the first piece only
 }
 
 type pieceKind uint8

@@ -4,25 +4,22 @@ import "encoding/binary"
 
 // Segments segments a TCP packet that its sender left to a network card to segment (TSO)
 // into packets of at most mtu bytes, as the card would. Sequence numbers and IPv4 IDs
-// increase; FIN and PSH stay on the last piece only, CWR on the first only (RFC 3168 section
-// 6.1.2: once per window); all other fields are copied, including IPv6 extension headers and
-// the urgent pointer. Every piece gets a full TCP checksum. The checksum in b is not read, so
-// IsPartial must hold for b. A single piece is allowed.
+// increase; FIN and PSH stay on the last piece only; all other fields are copied, including
+// IPv6 extension headers, the urgent pointer, and AE, CWR and ECE, which with AccECN are one
+// counter (RFC 9768 section 3.2.2). For classic ECN see CWROnce. Every piece gets a full TCP
+// checksum. The checksum in b is not read, so IsPartial must hold for b. A single piece is
+// allowed.
 //
-// It reports false, with no piece left, for a packet that cannot be segmented: TCPHeaderOK
-// does not hold, the headers leave no payload within mtu, or a SYN or RST is too long for
-// one piece.
+// It reports false, with no piece left, for a packet that is longer than mtu and not
+// Segmentable, and for one without a TCP header.
 func (p *Pieces) Segments(b []byte, ip *IP, mtu int) bool {
 	*p = Pieces{}
 	tcp, ok := TCPHeaderOK(b, ip)
-	if !ok {
+	if !ok || int(ip.Len) > mtu && !Segmentable(b, ip, mtu) {
 		return false
 	}
 	upper := int(ip.Header)
 	header := upper + tcp
-	if int(ip.Len) > mtu && (header >= mtu || b[upper+tcpFlags]&(TCPFlagSYN|TCPFlagRST) != 0) {
-		return false
-	}
 	*p = Pieces{
 		b: b[:ip.Len], at: header, mtu: mtu, kind: segment,
 		header: header, upper: upper,
@@ -30,6 +27,18 @@ func (p *Pieces) Segments(b []byte, ip *IP, mtu int) bool {
 	}
 	return true
 }
+
+// Segmentable reports whether Segments can cut b to mtu bytes: TCPHeaderOK holds, the headers
+// leave room for payload, and b is neither a SYN nor an RST, which are one segment each.
+func Segmentable(b []byte, ip *IP, mtu int) bool {
+	tcp, ok := TCPHeaderOK(b, ip)
+	upper := int(ip.Header)
+	return ok && upper+tcp < mtu && b[upper+tcpFlags]&(TCPFlagSYN|TCPFlagRST) == 0
+}
+
+// CWROnce leaves CWR on the first segment only, as classic ECN requires (RFC 3168 section
+// 6.1.2). It follows Segments.
+func (p *Pieces) CWROnce() { p.cwrOnce = true }
 
 func (p *Pieces) nextSegment(dst []byte) int {
 	b, at := p.b, p.at
@@ -45,7 +54,7 @@ func (p *Pieces) nextSegment(dst []byte) int {
 
 	u := dst[p.upper:]
 	binary.BigEndian.PutUint32(u[tcpSequence:], binary.BigEndian.Uint32(u[tcpSequence:])+uint32(at-p.header))
-	if p.index > 0 {
+	if p.cwrOnce && p.index > 0 {
 		u[tcpFlags] &^= TCPFlagCWR
 	}
 	if !last {

@@ -31,7 +31,7 @@ func TestSegmentsOfASuperPacketMakeItsStream(t *testing.T) {
 		case 3:
 			b = ipv6{class: 0xb9, next: 0, extensions: ext}.packet(h.message(podA6, podB6, payload))
 		}
-		checkSegments(t, b, mtu)
+		checkSegmentsOf(t, b, mtu, r.IntN(2) == 0)
 	}
 }
 
@@ -48,10 +48,70 @@ func TestSegmentsOfTheLongestPacket(t *testing.T) {
 func TestFlagsOfSegments(t *testing.T) {
 	t.Parallel()
 	b := tcp4(tcp{flags: ack | fin | psh | cwr | urg, urgent: 9, partial: true}, counting(2500))
-	want := []byte{ack | cwr | urg, ack | urg, ack | urg | fin | psh}
-	for i, s := range checkSegments(t, b, 1040) {
-		if s[33] != want[i] {
-			t.Errorf("segment %d has flags %#02x, want %#02x", i, s[33], want[i])
+	for cwrOnce, want := range map[bool][]byte{
+		true:  {ack | cwr | urg, ack | urg, ack | urg | fin | psh}, // RFC 3168 section 6.1.2
+		false: {ack | cwr | urg, ack | cwr | urg, ack | cwr | urg | fin | psh},
+	} {
+		for i, s := range checkSegmentsOf(t, b, 1040, cwrOnce) {
+			if s[33] != want[i] {
+				t.Errorf("CWR once: %t: segment %d has flags %#02x, want %#02x", cwrOnce, i, s[33], want[i])
+			}
+		}
+	}
+}
+
+// With AccECN, the flags AE, CWR and ECE are the counter ACE of three bits.
+func TestRFC9768_ACEIsTheSameInEverySegment(t *testing.T) {
+	t.Parallel()
+	for ace := range byte(8) {
+		for version, b := range map[int][]byte{
+			4: tcp4(tcp{flags: ack | ace<<6, partial: true}, counting(3000)),
+			6: tcp6(tcp{flags: ack | psh | ace<<6, options: timestamps, partial: true}, counting(3000)),
+		} {
+			ip := parse(t, b)
+			b[ip.Header+12] |= ace >> 2
+			segments := checkSegments(t, b, 1280)
+			if len(segments) < 3 {
+				t.Fatalf("%d segments", len(segments))
+			}
+			for i, s := range segments {
+				u := s[ip.Header:]
+				if got := u[12]&1<<2 | u[13]>>6; got != ace {
+					t.Errorf("IPv%d: ACE %03b became %03b in segment %d", version, ace, got, i)
+				}
+			}
+		}
+	}
+}
+
+func TestClassicECNIsReadOfTheHandshake(t *testing.T) {
+	t.Parallel()
+	const ece = 0x40
+	for _, c := range []struct {
+		name    string
+		flags   uint8
+		ae      byte
+		classic bool
+	}{
+		{"SYN, classic", syn | cwr | ece, 0, true},
+		{"SYN, AccECN", syn | cwr | ece, 1, false},
+		{"SYN without ECN", syn, 0, false},
+		{"SYN-ACK, classic", syn | ack | ece, 0, true},
+		{"SYN-ACK, AccECN, Not-ECT seen", syn | ack | cwr, 0, false},
+		{"SYN-ACK, AccECN, ECT(1) seen", syn | ack | cwr | ece, 0, false},
+		{"SYN-ACK, AccECN, ECT(0) seen", syn | ack, 1, false},
+		{"SYN-ACK, AccECN, CE seen", syn | ack | cwr, 1, false},
+		{"SYN-ACK without ECN", syn | ack, 0, false},
+		{"data with ECE", ack | ece, 0, false},
+	} {
+		b := tcp4(tcp{flags: c.flags}, nil)
+		b[32] |= c.ae
+		ip := parse(t, b)
+		if got := packet.NegotiatesClassicECN(b, &ip); got != c.classic {
+			t.Errorf("%s: %t, want %t", c.name, got, c.classic)
+		}
+		if got := packet.IsSYN(b, &ip); got != (c.flags&syn != 0) {
+			t.Errorf("%s: SYN %t", c.name, got)
 		}
 	}
 }

@@ -15,11 +15,20 @@ import (
 // them: a byte stream.
 func checkSegments(t testing.TB, b []byte, mtu int) [][]byte {
 	t.Helper()
+	return checkSegmentsOf(t, b, mtu, false)
+}
+
+// checkSegmentsOf is checkSegments with CWROnce or without.
+func checkSegmentsOf(t testing.TB, b []byte, mtu int, cwrOnce bool) [][]byte {
+	t.Helper()
 	ip := parse(t, b)
 	before := slices.Clone(b)
 	var p packet.Pieces
 	if !p.Segments(b, &ip, mtu) {
 		t.Fatalf("refused, mtu %d: % x", mtu, b[:min(len(b), 100)])
+	}
+	if cwrOnce {
+		p.CWROnce()
 	}
 	segments := pieces(t, &p, min(mtu, int(ip.Len)))
 	if !bytes.Equal(b, before) {
@@ -59,7 +68,7 @@ func checkSegments(t testing.TB, b []byte, mtu int) [][]byte {
 		}
 		copy(want[at+4:at+8], s[at+4:at+8])
 		copy(want[at+16:at+18], s[at+16:at+18])
-		if !first {
+		if !first && cwrOnce {
 			want[at+13] &^= cwr
 		}
 		if !last {
