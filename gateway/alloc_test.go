@@ -53,6 +53,7 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress TCP":             egress(node1A.frame(out.tcp(ack, timestamps(), counting(1300))), gateway.ToTunnel, false),
 			"egress SYN":             egress(node1A.frame(out.tcp(syn, mss(8960), nil)), gateway.ToTunnel, false),
 			"egress super-packet":    egress(node1A.frame(partial(out).tcp(ack, nil, counting(20_000))), gateway.ToTunnel, false),
+			"egress short super":     egress(node1A.frame(partial(out).tcp(ack, nil, counting(1300))), gateway.ToTunnel, false),
 			"egress fragments":       egress(node1A.frame(long.udp(counting(5000))), gateway.ToTunnel, false),
 			"egress ICMP error":      egress(node1A.frame(out.unreachable(out.back().udp(counting(40)))), gateway.ToTunnel, false),
 			"egress time exceeded":   egress(node1A.frame(last.udp(counting(1000))), gateway.Drop, true),

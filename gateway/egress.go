@@ -196,7 +196,8 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 
 	// Complete what the sender's kernel offloaded to a network card: TCP segmentation, UDP
 	// segmentation, or only the checksum.
-	tcp, udp := false, e.datagram != 0 && ip.Proto == packet.ProtoUDP
+	segment, udp := 0, e.datagram != 0 && ip.Proto == packet.ProtoUDP // segment: TCP is cut to that, bytes; 0 = it is not cut
+	cwrOnce := false
 	switch {
 	case longest != 0: // a reassembled datagram may be fragmented as before
 	case udp:
@@ -204,14 +205,12 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	default:
 		longest = len(b)
 	}
-	switch {
-	case udp || !packet.IsPartial(b, ip):
-	case len(b) > t.tunnelMTU && ip.Proto == packet.ProtoTCP:
-		tcp = true
-	default:
-		packet.Complete(b, ip)
+	if !udp && packet.IsPartial(b, ip) {
+		if segment, cwrOnce = e.g.hints.segment(t, b, ip, r.Hash); segment == 0 {
+			packet.Complete(b, ip)
+		}
 	}
-	if longest > t.tunnelMTU && !tcp && (ip.DF || udp) {
+	if longest > t.tunnelMTU && segment == 0 && (ip.DF || udp) {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}
 
@@ -235,9 +234,11 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	e.g.mark(node, now)
 	valid := true
 	switch {
-	case tcp:
+	case segment != 0:
 		r.Pieces = &e.pieces
-		valid = r.Pieces.Segments(b, ip, e.g.hints.get(r.Hash, t.tunnelMTU))
+		if valid = r.Pieces.Segments(b, ip, segment); cwrOnce {
+			r.Pieces.CWROnce()
+		}
 	case udp:
 		r.Pieces = &e.pieces
 		valid = r.Pieces.Datagrams(b, ip, e.datagram)

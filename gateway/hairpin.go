@@ -41,10 +41,13 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	if reason := from.mayLeave(t.grants(ip.Src)); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
+	segment := 0 // TCP is cut to that, bytes; 0 = it is not cut
 	if packet.IsPartial(b, ip) {
-		packet.Complete(b, ip)
+		if segment = unknownSegment(b, ip, t.overlayMTU); segment == 0 {
+			packet.Complete(b, ip)
+		}
 	}
-	if len(b) > t.overlayMTU && ip.DF {
+	if len(b) > t.overlayMTU && segment == 0 && ip.DF {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.overlayMTU, now)
 	}
 	find := e.findTurn
@@ -65,7 +68,13 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	packet.DecrementTTL(b, ip)
 	e.g.see(IntoNode, b)
 	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: e.reassembled}
-	if len(b) > t.overlayMTU {
+	switch {
+	case segment != 0:
+		r.Pieces = &e.pieces
+		if !r.Pieces.Segments(b, ip, segment) {
+			return drop(UpperHeader)
+		}
+	case len(b) > t.overlayMTU:
 		r.Pieces = &e.pieces
 		r.Pieces.Fragments(b, ip, t.overlayMTU) // IPv4: IPv6 was refused above
 	}

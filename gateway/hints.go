@@ -7,28 +7,45 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// segmentHints caches, for some flows, the largest packet that the far end of a TCP connection
-// accepts: from the MSS that it announced, and from packet-too-big errors about the flow.
+// segmentHints caches, for some flows, what a SYN, a SYN-ACK and packet-too-big errors state
+// about the segments that the far end and the path accept.
 //
 // It exists for one case. A kernel tunnel device on the gateway's own machine hands over TCP
-// unsegmented, without the segment size that the sender intended. Segmenting to the tunnel's
-// MTU is correct unless the far end accepts less; then the sender would never learn why its
-// packets are lost. It is a cache, not flow state: a lost or overwritten hint has no other
-// consequence.
+// unsegmented: one packet of several segments, without the size of the segments, which the
+// kernel passes on for UDP only (UDP_GRO). Unfinished checksums are the only mark of such
+// packets, and of single segments too. A piece that is longer than the segments of the sender
+// can be lost for good: it may exceed the MSS of the far end or the MTU of a path beyond the
+// far gateway, and the sender, whose segments are short enough, ignores the errors.
 //
-// Ingress writes it on SYNs and errors, Egress reads it for super-packets. No lock is needed:
-// a slot is one word, with the flow's hash in the high half and the size in the low half.
+// Therefore what is not known is cut to a size that every path carries, 1280 bytes (RFC 8200
+// section 5), and a hint can only allow more. It is a cache, not flow state: a flow without a
+// hint, because the handshake took another gateway or its slot was overwritten, costs more
+// packets and nothing else. IPv4 paths of less than 1280 bytes are outside of that: for them a
+// flow needs its hint. A gateway with siblings never exceeds 1280 bytes: an error about a
+// flow may have taken another gateway.
+//
+// Ingress writes it on SYNs and errors, Egress reads it for packets with unfinished checksums.
+// No lock is needed: a slot is one word, with the flow's hash in the high half and the hint in
+// the low half.
 type segmentHints struct{ slots [4096]atomic.Uint64 }
+
+// hint is what is known of a flow.
+type hint struct {
+	size       int  // largest packet, bytes
+	classicECN bool // the flow may use ECN, and then as RFC 3168 and not as RFC 9768 specifies
+}
+
+const classicECNBit = 1 << 31
 
 func (h *segmentHints) slot(hash uint32) *atomic.Uint64 { return &h.slots[hash%uint32(len(h.slots))] }
 
-// get returns the largest packet for a flow in bytes, at most limit.
-func (h *segmentHints) get(hash uint32, limit int) int {
+// get returns the hint of a flow; ok is false if there is none.
+func (h *segmentHints) get(hash uint32) (known hint, ok bool) {
 	v := h.slot(hash).Load()
 	if uint32(v>>32) != hash || v == 0 {
-		return limit
+		return hint{}, false
 	}
-	return min(limit, max(int(uint32(v)), smallestSegment))
+	return hint{size: int(uint32(v) &^ classicECNBit), classicECN: v&classicECNBit != 0}, true
 }
 
 // smallestSegment is the minimum segment size, regardless of what the far end announces: the
@@ -36,17 +53,64 @@ func (h *segmentHints) get(hash uint32, limit int) int {
 // packet into sixty thousand.
 const smallestSegment = 60 + 60 + 8
 
-// set stores the largest packet for a flow in bytes.
-func (h *segmentHints) set(hash uint32, size int) {
-	h.slot(hash).Store(uint64(hash)<<32 | uint64(uint32(size)))
+// set stores the hint of a flow.
+func (h *segmentHints) set(hash uint32, known hint) {
+	v := uint64(hash)<<32 | uint64(max(known.size, smallestSegment))
+	if known.classicECN {
+		v |= classicECNBit
+	}
+	h.slot(hash).Store(v)
 }
 
-// learnMSS stores the MSS that a SYN or SYN-ACK announces.
-func (h *segmentHints) learnMSS(b []byte, ip *packet.IP, hash uint32) {
-	if mss, ok := packet.MSS(b, ip); ok {
-		h.set(hash, int(mss)+packet.TCPHeaderLen+fixedHeader(ip.Version))
+// segment returns the size in bytes to which a packet with an unfinished checksum is to be
+// cut, 0 if it is to be left whole, and whether CWR belongs on the first segment only.
+//
+// With classic ECN it does. With AccECN, AE, CWR and ECE are a counter that all segments
+// share, and clearing one bit makes the far end read up to six more marks. The kernel
+// distinguishes the two by the type of the super-packet, which the gateway does not see. If the
+// handshake did not pass here, CWR is copied: for classic ECN that does little harm, because
+// a mark on one segment, which CWR of the next one ends, is still acknowledged once with ECE.
+func (h *segmentHints) segment(t *Table, b []byte, ip *packet.IP, hash uint32) (size int, cwrOnce bool) {
+	known, ok := h.get(hash)
+	switch {
+	case !ok:
+		return unknownSegment(b, ip, t.tunnelMTU), false
+	case t.siblings:
+		known.size = min(known.size, packet.MinIPv6MTU)
 	}
+	return segmentTo(b, ip, known.size, t.tunnelMTU), known.classicECN
 }
+
+// unknownSegment is segment for a flow without a hint, on a leg with an MTU.
+func unknownSegment(b []byte, ip *packet.IP, mtu int) int {
+	return segmentTo(b, ip, packet.MinIPv6MTU, mtu)
+}
+
+// segmentTo returns size, but at most mtu, if a packet is TCP and has to be cut to it, else 0.
+// A packet that fits mtu and cannot be cut, a SYN with data for instance, is one segment.
+func segmentTo(b []byte, ip *packet.IP, size, mtu int) int {
+	size = min(size, mtu)
+	switch {
+	case ip.Proto != packet.ProtoTCP, len(b) <= size, len(b) <= mtu && !packet.Segmentable(b, ip, size):
+		return 0
+	}
+	return size
+}
+
+// learnSYN stores what a SYN or SYN-ACK announces.
+func (h *segmentHints) learnSYN(b []byte, ip *packet.IP, hash uint32) {
+	if !packet.IsSYN(b, ip) {
+		return
+	}
+	mss, ok := packet.MSS(b, ip)
+	if !ok {
+		mss = defaultMSS[index(ip.Version)]
+	}
+	h.set(hash, hint{int(mss) + packet.TCPHeaderLen + fixedHeader(ip.Version), packet.NegotiatesClassicECN(b, ip)})
+}
+
+// defaultMSS is the MSS of a far end that announces none (RFC 9293 section 3.7.1).
+var defaultMSS = [2]uint16{536, 1220}
 
 func fixedHeader(version uint8) int {
 	if version == 6 {
@@ -56,13 +120,21 @@ func fixedHeader(version uint8) int {
 }
 
 // learnTooBig stores the MTU of a fragmentation-needed or packet-too-big error about a flow of
-// this cluster, once error and quote are translated.
+// this cluster, once error and quote are translated. An error never allows more than before:
+// any host in the remote cluster can forge one.
 func (h *segmentHints) learnTooBig(b []byte, ip *packet.IP, quote []byte, q *packet.IP) {
 	mtu, ok := tooBigMTU(ip.Upper(b), ip.Version)
 	if !ok || q.Proto != packet.ProtoTCP || len(quote) < int(q.Header)+4 {
 		return
 	}
-	h.set(packet.FlowHash(quote, q), max(mtu, smallestMTU[index(ip.Version)]))
+	mtu = max(mtu, smallestMTU[index(ip.Version)])
+	hash := packet.FlowHash(quote, q)
+	known, ok := h.get(hash)
+	if !ok {
+		known.size = packet.MinIPv6MTU
+	}
+	known.size = min(known.size, mtu)
+	h.set(hash, known)
 }
 
 // smallestMTU is the smallest MTU accepted from an error, bytes: for IPv6 the minimum link MTU

@@ -4,37 +4,38 @@ import (
 	"testing"
 )
 
-func TestHintsAreKeptPerFlowAndOnlyEverLower(t *testing.T) {
+func TestHintsAreKeptPerFlow(t *testing.T) {
 	t.Parallel()
 	var h segmentHints
-	if n := h.get(7, 1400); n != 1400 {
-		t.Errorf("unknown flow: %d, want the limit", n)
+	if _, ok := h.get(7); ok {
+		t.Error("a flow that was never stored has a hint")
 	}
-	h.set(7, 1200)
-	if n := h.get(7, 1400); n != 1200 {
-		t.Errorf("known flow: %d, want 1200", n)
+	h.set(7, hint{size: 1200, classicECN: true})
+	if known, ok := h.get(7); !ok || known != (hint{1200, true}) {
+		t.Errorf("known flow: %v, %t", known, ok)
 	}
-	if n := h.get(7, 1100); n != 1100 {
-		t.Errorf("limit below the hint: %d, want 1100", n)
+	other := 7 + uint32(len(h.slots)) // in the same slot
+	if known, ok := h.get(other); ok {
+		t.Errorf("another flow in the same slot: %v", known)
 	}
-	if n := h.get(7+uint32(len(h.slots)), 1400); n != 1400 {
-		t.Errorf("another flow in the same slot: %d, want the limit", n)
+	h.set(other, hint{size: 65_595})
+	if known, ok := h.get(other); !ok || known != (hint{65_595, false}) {
+		t.Errorf("the largest: %v, %t", known, ok)
 	}
-	h.set(7+uint32(len(h.slots)), 1000)
-	if n := h.get(7, 1400); n != 1400 {
-		t.Errorf("overwritten flow: %d, want the limit", n)
+	if known, ok := h.get(7); ok {
+		t.Errorf("overwritten flow: %v", known)
 	}
 }
 
 func TestHintsOfAFlowThatHashesToZero(t *testing.T) {
 	t.Parallel()
 	var h segmentHints
-	if n := h.get(0, 1400); n != 1400 {
-		t.Errorf("never set: %d, want the limit", n)
+	if _, ok := h.get(0); ok {
+		t.Error("never set: has a hint")
 	}
-	h.set(0, 1200)
-	if n := h.get(0, 1400); n != 1200 {
-		t.Errorf("set: %d, want 1200", n)
+	h.set(0, hint{size: 1200})
+	if known, ok := h.get(0); !ok || known.size != 1200 {
+		t.Errorf("set: %v, %t", known, ok)
 	}
 }
 
@@ -42,11 +43,9 @@ func TestT11_HintsHaveAFloor(t *testing.T) {
 	t.Parallel()
 	var h segmentHints
 	for _, size := range []int{0, 1, smallestSegment - 1} {
-		h.set(9, size)
-		if n := h.get(9, 1400); size != 0 && n != smallestSegment {
-			t.Errorf("%d: %d, want %d", size, n, smallestSegment)
-		} else if n < smallestSegment {
-			t.Errorf("%d: %d, below %d", size, n, smallestSegment)
+		h.set(9, hint{size: size})
+		if known, ok := h.get(9); !ok || known.size != smallestSegment {
+			t.Errorf("%d: %v, want %d", size, known, smallestSegment)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	i.g.see(IntoNode, b)
 	i.g.mark(node, now)
 	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: reassembled}
-	i.g.hints.learnMSS(b, ip, r.Hash)
+	i.g.hints.learnSYN(b, ip, r.Hash)
 	if len(b) > t.overlayMTU {
 		r.Pieces = &i.pieces
 		if !i.g.flows.Load().cut(r.Pieces, b, ip, min(longest, t.overlayMTU)) {

@@ -63,7 +63,9 @@ func TestAPacketThatJustFitsIsNotCut(t *testing.T) {
 	for _, w := range families {
 		for _, df := range []bool{false, true} {
 			f := flow{src: w.podA, dst: w.seenPodB, df: df}
-			r := newA(t).fromNode(partial(f).tcp(ack, nil, counting(tunnelMTU-headers(w))))
+			a := newA(t)
+			opened(t, a, flow{src: w.podA, dst: w.podB})
+			r := a.fromNode(partial(f).tcp(ack, nil, counting(tunnelMTU-headers(w))))
 			expectVerdict(t, r, gateway.ToTunnel)
 			if r.Pieces != nil || len(r.Packet) != tunnelMTU {
 				t.Errorf("out: %d bytes, pieces %v", len(r.Packet), r.Pieces)
@@ -100,7 +102,9 @@ func TestSuperPacketsAreSegmentedToTheTunnelsMTU(t *testing.T) {
 		for _, j := range journeys(w) {
 			for _, n := range []int{tunnelMTU, 4000, 40_000, packet.MaxLen - 40 - 32} {
 				sent := counting(n)
-				r := newA(t).fromNode(partial(flow{src: j.src, dst: j.dst, df: true}).tcp(ack|psh, timestamps(), sent))
+				a := newA(t)
+				opened(t, a, flow{src: j.tunnelSrc, dst: j.tunnelDst})
+				r := a.fromNode(partial(flow{src: j.src, dst: j.dst, df: true}).tcp(ack|psh, timestamps(), sent))
 				expectVerdict(t, r, gateway.ToTunnel)
 				all := pieces(t, r, tunnelMTU)
 				for _, b := range all {
@@ -116,6 +120,15 @@ func TestSuperPacketsAreSegmentedToTheTunnelsMTU(t *testing.T) {
 		}
 	}
 }
+
+// opened passes the SYN-ACK of a connection, whose far end accepts segments of any size. f is the flow in the tunnel.
+func opened(t *testing.T, a *side, f flow) {
+	t.Helper()
+	expectVerdict(t, a.fromTunnel(f.back().tcp(syn|ack, mss(9000), nil)), gateway.ToNode)
+}
+
+// everyPath is the packet size in bytes that every IPv6 path carries.
+const everyPath = 1280
 
 // firstSegment is the length of the first piece of a super-packet on a flow.
 func firstSegment(t *testing.T, a *side, f flow) int {
@@ -143,8 +156,8 @@ func TestRFC6691_SegmentsKeepToTheMSSOfTheFarEnd(t *testing.T) {
 			a := newA(t)
 			f := flow{src: j.src, dst: j.dst}
 			far := flow{src: j.tunnelSrc, dst: j.tunnelDst}.back()
-			if n := firstSegment(t, a, f); n != tunnelMTU {
-				t.Errorf("%s: %d bytes before the handshake, want %d", j.name, n, tunnelMTU)
+			if n := firstSegment(t, a, f); n != everyPath {
+				t.Errorf("%s: %d bytes before the handshake, want %d", j.name, n, everyPath)
 			}
 			a.fromTunnel(far.tcp(syn|ack, mss(1000), nil))
 			if n := firstSegment(t, a, f); n != 1000+headers(w) {
@@ -152,7 +165,7 @@ func TestRFC6691_SegmentsKeepToTheMSSOfTheFarEnd(t *testing.T) {
 			}
 			other := f
 			other.from = 12346
-			if n := firstSegment(t, a, other); n != tunnelMTU {
+			if n := firstSegment(t, a, other); n != everyPath {
 				t.Errorf("%s: another flow is cut to %d", j.name, n)
 			}
 			a.fromTunnel(far.tcp(syn|ack, mss(9000), nil))
@@ -172,6 +185,7 @@ func TestRFC1191_SegmentsKeepToWhatATooBigErrorAsksFor(t *testing.T) {
 			inTunnel := flow{src: j.tunnelSrc, dst: j.tunnelDst}
 			router := flow{src: w.nodeOut, dst: j.tunnelSrc}
 			about := inTunnel.tcp(ack, nil, counting(1300))
+			opened(t, a, inTunnel)
 			expectVerdict(t, a.fromTunnel(router.tooBig(1300, about[:headers(w)])), gateway.ToNode)
 			if n := firstSegment(t, a, f); n != 1300 {
 				t.Errorf("%s: %d bytes, want 1300", j.name, n)
@@ -212,6 +226,7 @@ func TestRFC5927_OtherErrorsAndErrorsAboutOtherFlowsTeachNothing(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
+		opened(t, a, flow{src: w.podA, dst: w.podB})
 		about := flow{src: w.podA, dst: w.foreign}.tcp(ack, nil, counting(1300))
 		expectDrop(t, a.fromTunnel(flow{src: w.podB, dst: w.podA}.tooBig(1300, about[:headers(w)])), gateway.ICMPUnrelated)
 		about = flow{src: w.podA, dst: w.podB}.tcp(ack, nil, counting(1300))

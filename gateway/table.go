@@ -50,6 +50,7 @@ type Table struct {
 	tunnelPort  uint16                  // and its first port; 0 = any
 	tunnelPorts uint16                  // and how many there are
 	mss         [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
+	siblings    bool                    // packets from the remote cluster arrive through other gateways too
 }
 
 // route is the target of a local prefix.
@@ -89,6 +90,7 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		overlayMTU:  mtu.Overlay,
 		tunnelMTU:   mtu.Tunnel,
 		localMTU:    max(mtu.Local, mtu.Tunnel),
+		siblings:    c.WireGuard.Replicas > 1,
 	}
 	if len(c.Overlay.Addresses) == 0 {
 		return nil, fmt.Errorf("gateway: overlay.addresses is empty; give the gateway at least one internal address")

@@ -15,8 +15,8 @@ import (
 //
 // A copy of the packet goes through a journey created for the trace: the code is that of real
 // packets, and the counters, limits and caches of real journeys do not change. One difference
-// remains: TCP that a kernel left unsegmented is segmented to the MTU, because a trace does not
-// know the MSS that the far ends announced.
+// remains: TCP that a kernel left unsegmented is segmented as that of a flow without a hint,
+// because a trace does not know the MSS that the far ends announced.
 type Trace struct {
 	Verdict Verdict
 	Reason  Reason  // if it was dropped

@@ -192,7 +192,7 @@ func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
 	}
 	// The MSS of the traced SYN is no hint for real flows.
 	r := s.fromNode(partial(flow{src: v4.podA, dst: v4.seenPodB, from: 443, to: 12345}).tcp(ack, nil, counting(3000)))
-	if all := pieces(t, r, tunnelMTU); len(all[0]) != tunnelMTU {
+	if all := pieces(t, r, tunnelMTU); len(all[0]) != everyPath {
 		t.Errorf("the first segment has %d bytes", len(all[0]))
 	}
 }
