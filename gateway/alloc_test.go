@@ -56,6 +56,7 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress short super":     egress(node1A.frame(partial(out).tcp(ack, nil, counting(1300))), gateway.ToTunnel, false),
 			"egress fragments":       egress(node1A.frame(long.udp(counting(5000))), gateway.ToTunnel, false),
 			"egress ICMP error":      egress(node1A.frame(out.unreachable(out.back().udp(counting(40)))), gateway.ToTunnel, false),
+			"egress router's error":  egress(node1A.frame(flow{src: router(w), dst: w.seenPodB}.tooBig(1280, out.back().udp(counting(40)))), gateway.ToTunnel, false),
 			"egress time exceeded":   egress(node1A.frame(last.udp(counting(1000))), gateway.Drop, true),
 			"egress too big":         egress(node1A.frame(sized(tunnelMTU+1, out)), gateway.Drop, true),
 			"egress spoofed":         egress(node1A.frame(flow{src: w.otherPodA, dst: w.seenPodB}.udp(nil)), gateway.Drop, false),

@@ -165,6 +165,9 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	flows := e.g.flows.Load()
 	found := e.lookup.of(t, ip.Src, ip.Dst, (*Table).outward)
 	from := t.sender(found.from, flows, node, ip.Src)
+	if from == nil && e.isRouterError(t, flows, node, b) {
+		from = masqueradedSource
+	}
 	if from == nil {
 		return drop(strangeSource(ip, SpoofedSource))
 	}
