@@ -73,6 +73,9 @@ func chain(n int, next byte) []byte {
 func TestI9_ExtensionHeadersCrossWithinBounds(t *testing.T) {
 	t.Parallel()
 	routing := func(kind byte) []byte { return []byte{packet.ProtoUDP, 0, kind, 0, 0, 0, 0, 0} }
+	left := func(kind byte) []byte { // one segment is left
+		return append([]byte{packet.ProtoUDP, 2, kind, 1, 0, 0, 0, 0}, addr("fd00:71:0:2::77").AsSlice()...)
+	}
 	for _, c := range []struct {
 		name       string
 		next       uint8
@@ -88,6 +91,11 @@ func TestI9_ExtensionHeadersCrossWithinBounds(t *testing.T) {
 		{"a chain that never ends", 60, chain(3, 60), gateway.IPExtension},
 		{"routing header type 0, RFC 5095", 43, routing(0), gateway.IPSourceRoute},
 		{"routing header type 2", 43, routing(2), gateway.NoReason},
+		{"routing header type 4", 43, routing(4), gateway.NoReason},
+		{"routing header type 2 with a segment left, RFC 8200 section 8.1", 43, left(2), gateway.IPSourceRoute},
+		{"routing header type 4 with a segment left, RFC 7915 section 5.1", 43, left(4), gateway.IPSourceRoute},
+		{"routing header with a segment left behind others", 60, append(chain(2, 43), left(4)...), gateway.IPSourceRoute},
+		{"routing header with a segment left in a first fragment", 44, append([]byte{43, 0, 0, 1, 0, 0, 0, 9}, left(4)...), gateway.IPSourceRoute},
 		{"routing header type 0 behind others", 60, append(chain(2, 43), routing(0)...), gateway.IPSourceRoute},
 		{"two fragment headers", 44, append([]byte{44, 0, 0, 1, 0, 0, 0, 9}, packet.ProtoUDP, 0, 0, 1, 0, 0, 0, 9), gateway.IPExtension},
 	} {

@@ -32,7 +32,7 @@ const (
 	IPLength
 	IPChecksum
 	IPOptions     // malformed options
-	IPSourceRoute // source route option or type 0 routing header
+	IPSourceRoute // source route option, type 0 routing header, or one with segments left
 	IPExtension   // IPv6 extension header chain cut short, too long or malformed
 	IPFragment    // a fragment that cannot be part of any datagram
 	Multicast     // multicast or broadcast destination, which is not forwarded between clusters

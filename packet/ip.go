@@ -86,7 +86,7 @@ const (
 	FaultLength            // total or payload length shorter than the headers or longer than b
 	FaultChecksum          // IPv4 header checksum
 	FaultOptions           // malformed IPv4 options
-	FaultSourceRoute       // LSRR, SSRR (RFC 7126 section 4.3, 4.4) or a type 0 routing header (RFC 5095)
+	FaultSourceRoute       // LSRR, SSRR (RFC 7126 section 4.3, 4.4), a type 0 routing header (RFC 5095), or one with segments left
 	FaultExtension         // IPv6 extension headers: cut short, too many, or too long
 	FaultFragment          // a fragment that reaches beyond 65535 bytes, or is not a multiple of 8
 )
@@ -222,7 +222,10 @@ func (ip *IP) walkExtensions(b []byte, next uint8) Fault {
 				return FaultExtension
 			}
 			size = 8 + int(b[at+1])*8
-			if next == protoRouting && b[at+2] == 0 {
+			// Type, segments left. With segments left, addresses of the sender's cluster are
+			// listed, and the checksum covers the last of them (RFC 8200 section 8.1): such a
+			// packet cannot be translated (RFC 7915 section 5.1).
+			if next == protoRouting && (b[at+2] == 0 || b[at+3] != 0) {
 				return FaultSourceRoute
 			}
 		case protoAuth: // RFC 4302 section 2.2: in 4-byte units, minus 2

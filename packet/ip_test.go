@@ -147,9 +147,14 @@ func TestI8_SourceRoutesAreRefusedOtherOptionsPass(t *testing.T) {
 	if got := packet.Parse(ipv6{next: 43, extensions: rh0}.packet(counting(8)), &ip); got != packet.FaultSourceRoute {
 		t.Errorf("type 0 routing header: fault %d (RFC 5095)", got)
 	}
-	rh0[2] = 4 // segment routing
-	if got := packet.Parse(ipv6{next: 43, extensions: rh0}.packet(counting(8)), &ip); got != packet.FaultNone {
-		t.Errorf("type 4 routing header: fault %d", got)
+	for _, kind := range []byte{2, 3, 4, 253} { // Mobile IPv6, RPL, segment routing, an experiment
+		for left, want := range map[byte]packet.Fault{0: packet.FaultNone, 1: packet.FaultSourceRoute, 255: packet.FaultSourceRoute} {
+			rh := slices.Clone(rh0)
+			rh[2], rh[3] = kind, left
+			if got := packet.Parse(ipv6{next: 43, extensions: rh}.packet(counting(8)), &ip); got != want {
+				t.Errorf("type %d routing header with %d segments left: fault %d, want %d", kind, left, got, want)
+			}
+		}
 	}
 }
 

@@ -144,7 +144,7 @@ func (ip *naiveIP) naiveExtensions(b []byte, at, next, walked int, fragmented bo
 	case 51:
 		size = (int(b[at+1]) + 2) * 4
 	case 43:
-		if b[at+2] == 0 {
+		if b[at+2] == 0 || b[at+3] > 0 {
 			return packet.FaultSourceRoute
 		}
 		fallthrough

@@ -20,6 +20,8 @@ type gatewayConfig struct {
 	Nodes                             []nodeConfig
 	WireGuardPort                     int
 	PrivateKeyFile, PresharedKeyFile  string
+	Replicas, Ordinal                 int
+	FirstPeers                        []peerConfig // before the one of PeerKey
 	PeerKey                           string
 	PeerEndpoint                      string // empty: wait for the peer
 	Addresses, ExternalAddresses      []netip.Addr
@@ -28,6 +30,9 @@ type gatewayConfig struct {
 	Mappings                          []mapping
 	Observability                     string
 }
+
+// peerConfig is a link to one more gateway of the other site.
+type peerConfig struct{ Name, Key, Endpoint string }
 
 // mapping is an external address for a target outside of the pod network.
 type mapping struct{ External, Target netip.Addr }
@@ -86,8 +91,15 @@ overlay:
 wireguard:
   listenPort: {{.WireGuardPort}}
   lanes: 1
+  replicas: {{.Replicas}}
+  ordinal: {{.Ordinal}}
   privateKeyFile: {{.PrivateKeyFile}}
   peers:
+{{- range .FirstPeers}}
+  - name: {{.Name}}
+    publicKey: "{{.Key}}"
+    endpoint: "{{.Endpoint}}"
+{{- end}}
   - name: {{.RemoteCluster}}-0
     publicKey: "{{.PeerKey}}"
     presharedKeyFile: "{{.PresharedKeyFile}}"

@@ -1,0 +1,142 @@
+//go:build lab || nightly
+
+package lab
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A server on the gateway's machine answers with a segment and a bit: both fit the tunnel together, but not the far pod,
+// whose interface carries less. Nothing may be lost.
+func TestAnswersOfAPodOnTheGatewaysMachineFitASmallerFarPod(t *testing.T) {
+	t.Parallel()
+	top := build(t, options{sameMachine: true})
+	forEachDirection(t, top, func(t *testing.T, w direction) {
+		w.to.ip(t, fmt.Sprintf("link set eth0 mtu %d", smallMTU))
+		defer w.to.ip(t, fmt.Sprintf("link set eth0 mtu %d", linkMTU))
+		const request, answer, times = 100, 1338, 50
+		l := w.from.listenTCP(t, netip.AddrPortFrom(w.src, 80))
+		client := w.to.dial(t, "tcp", netip.AddrPortFrom(w.srcSeen, 80))
+		server, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		for range times {
+			if _, err := client.Write(make([]byte, request)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(server, make([]byte, request)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.Write(make([]byte, answer)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(client, make([]byte, answer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := retransmissions(t, server); n != 0 {
+			t.Errorf("%d retransmissions of %d answers", n, times)
+		}
+	})
+}
+
+// Pod A sends through gateway a-0. All that comes back, SYN-ACKs and errors too, takes a-1: so a-0 knows neither the MSS
+// of pod B nor the MTU of a path beyond gateway B.
+func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing.T) {
+	t.Parallel()
+	for name, narrow := range map[string]func(t *testing.T, far *site){
+		"the far pod accepts less": func(t *testing.T, far *site) {
+			far.pod.ip(t, fmt.Sprintf("link set eth0 mtu %d", smallMTU))
+		},
+		"a route of the far node carries less": func(t *testing.T, far *site) {
+			far.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", far.pod4, far.pod6, smallMTU))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := wireTwoGateways(t)
+			narrow(t, top.b)
+			for _, w := range []direction{newDirection(top.a, top.b, top.a.pod4, top.b.pod4), newDirection(top.a, top.b, top.a.pod6, top.b.pod6)} {
+				t.Run(w.name(), func(t *testing.T) {
+					const size = 32 << 20
+					l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
+					go serveDigests(l)
+					c := w.from.dial(t, "tcp", netip.AddrPortFrom(w.seen, 5001))
+					if err := sendChecked(c, 1, size); err != nil {
+						t.Error(err)
+					}
+					// Segments that the path refuses are lost once, before its MTU is known; the rest by full queues.
+					if n := retransmissions(t, c); n > size/smallMTU/10 {
+						t.Errorf("%d retransmissions of about %d segments", n, size/smallMTU)
+					}
+				})
+			}
+		})
+	}
+}
+
+// wireTwoGateways builds the topology on the machine of the node with a second gateway of site A, a-1, which receives
+// everything for A and sends nothing.
+func wireTwoGateways(t *testing.T) *topology {
+	t.Helper()
+	top := wire(t, options{sameMachine: true})
+	a, b := top.a, top.b
+	const secondPort = wireGuardPort + 10
+	second := *a // its gateway's namespace is the same, its addresses are not
+	second.gw4, second.underlay = addr("10.0.1.3"), addr("10.0.1.3")
+	a.gw.ip(t, fmt.Sprintf("addr add %s/32 dev eth0", second.gw4))
+	a.node.ip(t, fmt.Sprintf("route add %s dev gw0 src %s\nlink add strait1 address %s mtu 1450 type %s id %d remote %[1]s dstport %[6]d%[7]s\nlink set strait1 up",
+		second.gw4, a.bridge4, overlayMAC(nodeInternal[0]), a.encapsulation, vni, overlayPort[a.encapsulation],
+		map[string]string{"geneve": " udpcsum", "vxlan": fmt.Sprintf(" local %s nolearning udpcsum", a.bridge4)}[a.encapsulation]))
+	a.node.run(t, "sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.strait1.rp_filter=0")
+
+	keys := [3]keyPair{newKeyPair(t), newKeyPair(t), newKeyPair(t)}
+	gateways := []*gateway{newGateway(t, a, b, keys[0], keys[2].public), newGateway(t, &second, b, keys[1], keys[2].public), newGateway(t, b, a, keys[2], keys[0].public)}
+	c := &gateways[1].config
+	c.WireGuardPort, c.Observability = secondPort, "127.0.0.1:8081"
+	c.Addresses, c.ExternalAddresses = addrs("10.80.0.2", "fd00:80::2"), addrs("10.70.0.2", "fd00:70::2")
+	for ordinal, g := range gateways[:2] {
+		g.config.Replicas, g.config.Ordinal = 2, ordinal
+	}
+	// The gateway of B prefers the first: with the same ordinal.
+	gateways[2].config.Replicas = 2
+	gateways[2].config.FirstPeers = []peerConfig{{"a-1", base64.StdEncoding.EncodeToString(keys[1].public), netip.AddrPortFrom(a.wan4, secondPort).String()}}
+	for _, g := range gateways {
+		g.writeConfig(t)
+		g.start(t)
+	}
+	a.gateway, b.gateway = gateways[0], gateways[2]
+	a.gateway.waitReady(t)
+	b.gateway.waitReady(t)
+	returned := listenOn(t, a.node, "strait1", func(frame []byte) bool {
+		p, ok := ipOf(frame)
+		return ok && p.proto == protoICMP
+	})
+	waitForPing(t, a.pod, a.sees(b.pod4))
+	returned.first(t, "echo reply through the second gateway")
+	return top
+}
+
+// retransmissions returns how many segments the sender of a TCP connection sent again.
+func retransmissions(t *testing.T, c net.Conn) (n uint32) {
+	t.Helper()
+	if err := control(c.(*net.TCPConn), func(fd int) error {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
+		if err == nil {
+			n = info.Total_retrans
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
