@@ -54,6 +54,7 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress SYN":             egress(node1A.frame(out.tcp(syn, mss(8960), nil)), gateway.ToTunnel, false),
 			"egress super-packet":    egress(node1A.frame(partial(out).tcp(ack, nil, counting(20_000))), gateway.ToTunnel, false),
 			"egress short super":     egress(node1A.frame(partial(out).tcp(ack, nil, counting(1300))), gateway.ToTunnel, false),
+			"egress SCTP INIT":       egress(node1A.frame(sctpInit(out, 1)), gateway.ToTunnel, false),
 			"egress fragments":       egress(node1A.frame(long.udp(counting(5000))), gateway.ToTunnel, false),
 			"egress ICMP error":      egress(node1A.frame(out.unreachable(out.back().udp(counting(40)))), gateway.ToTunnel, false),
 			"egress router's error":  egress(node1A.frame(flow{src: router(w), dst: w.seenPodB}.tooBig(1280, out.back().udp(counting(40)))), gateway.ToTunnel, false),

@@ -229,6 +229,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if reason := leave(t, flows, b, ip, &e.quoted, from, as, found.to); reason != NoReason {
 		return drop(reason)
 	}
+	packet.HideSCTPAddresses(b, ip) // the remote cluster maps those in the IP header only
 	packet.DecrementTTL(b, ip)
 	if mss := t.mss[index(ip.Version)]; mss != 0 {
 		packet.ClampMSS(b, ip, mss)
