@@ -203,7 +203,7 @@ func spreadFindings(is node.Inspection, add addFinding) {
 		case policy == 0:
 			add("STRAIT-N014", findings.OK, "%s is 0: flows are spread by addresses and flow label", name)
 		case policy == 1:
-			add("STRAIT-N014", findings.OK, "%s is 1: flows are spread by addresses and ports", name)
+			add("STRAIT-N014", findings.OK, "%s is 1: flows are spread by addresses and ports, fragments by addresses alone", name)
 		default:
 			add("STRAIT-N014", findings.Info, "%s is %d: flows are spread by the fields that it selects", name, policy)
 		}
