@@ -213,7 +213,10 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 			packet.Complete(b, ip)
 		}
 	}
-	if longest > t.tunnelMTU && segment == 0 && (ip.DF || udp) {
+	// A tunnel that carries less than every IPv6 link has to (RFC 8200 section 5) fragments: the sender
+	// would ignore an error.
+	below := ip.Version == 6 && longest > t.tunnelMTU && len(b) <= packet.MinIPv6MTU && !udp && segment == 0
+	if longest > t.tunnelMTU && segment == 0 && (ip.DF || udp) && !below {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}
 
@@ -246,6 +249,9 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	case udp:
 		r.Pieces = &e.pieces
 		valid = r.Pieces.Datagrams(b, ip, e.datagram)
+	case below:
+		r.Pieces = &e.pieces
+		valid = r.Pieces.FragmentsBelowMinimum(b, ip, t.tunnelMTU, r.Hash^e.g.fragmentIDs.Add(1))
 	case len(b) > t.tunnelMTU:
 		r.Pieces = &e.pieces
 		valid = flows.cut(r.Pieces, b, ip, min(longest, t.tunnelMTU))

@@ -16,6 +16,8 @@ type Gateway struct {
 	told  atomic.Pointer[told]
 	hints segmentHints
 
+	fragmentIDs atomic.Uint32 // of IPv6 packets that a small tunnel fragments
+
 	activity activity   // of all nodes
 	woken    chan *Node // became active and have not been told
 

@@ -29,6 +29,8 @@ func TestNothingAllocates(t *testing.T) {
 	)
 	var coalescer packet.Coalescer
 	streamBefore := slices.Clone(stream)
+	init := ipv4{proto: packet.ProtoSCTP}.packet(sctpMessage(1, slices.Concat(sctpFixed, sctpIPv4)))
+	initBefore := slices.Clone(init)
 	for name, f := range map[string]func(){
 		"Parse":     func() { packet.Parse(plain, &ip); packet.Parse(plain6, &ip) },
 		"Sum":       func() { packet.Sum(plain, 0) },
@@ -57,6 +59,18 @@ func TestNothingAllocates(t *testing.T) {
 			for p.Left() {
 				p.Next(dst)
 			}
+		},
+		"FragmentsBelowMinimum": func() {
+			packet.Parse(plain6, &ip)
+			p.FragmentsBelowMinimum(plain6, &ip, 1000, 1)
+			for p.Left() {
+				p.Next(dst)
+			}
+		},
+		"SCTP": func() {
+			copy(init, initBefore)
+			packet.Parse(init, &ip)
+			packet.HideSCTPAddresses(init, &ip)
 		},
 		"Coalescer": func() {
 			packet.Parse(stream, &ip)

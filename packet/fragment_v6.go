@@ -16,8 +16,33 @@ const (
 // It reports false, with no piece left, for a packet that has a fragment header, and for
 // headers that do not fit the first fragment, which must contain all of them (RFC 7112).
 func (p *Pieces) FragmentsV6(b []byte, ip *IP, mtu int, id uint32) bool {
+	return p.fragmentsV6(b, ip, max(mtu, MinIPv6MTU), id)
+}
+
+// FragmentsBelowMinimum is FragmentsV6 for a link that carries less than MinIPv6MTU, which
+// has to fragment below IPv6 (RFC 8200 section 5): the mtu is not raised, and a packet that
+// is a fragment itself is cut into smaller ones of the same datagram. The destination
+// reassembles all of them.
+func (p *Pieces) FragmentsBelowMinimum(b []byte, ip *IP, mtu int, id uint32) bool {
+	if ip.fragOffset == 0 || int(ip.Len) <= mtu {
+		return p.fragmentsV6(b, ip, mtu, id)
+	}
 	*p = Pieces{}
-	mtu = max(mtu, MinIPv6MTU)
+	header := int(ip.fragOffset)
+	if mtu-header-fragmentHeaderLen < unitLen {
+		return false
+	}
+	h := b[header:]
+	*p = Pieces{
+		b: b[:ip.Len], at: header + fragmentHeaderLen, mtu: mtu, kind: fragmentV6,
+		header: header, next: nextHeaderField(b, header), id: binary.BigEndian.Uint32(h[4:]),
+		first: header + fragmentHeaderLen, type6: h[0], word: binary.BigEndian.Uint16(h[2:]),
+	}
+	return true
+}
+
+func (p *Pieces) fragmentsV6(b []byte, ip *IP, mtu int, id uint32) bool {
+	*p = Pieces{}
 	if int(ip.Len) <= mtu {
 		p.Whole(b[:ip.Len])
 		return true
@@ -31,12 +56,13 @@ func (p *Pieces) FragmentsV6(b []byte, ip *IP, mtu int, id uint32) bool {
 	*p = Pieces{
 		b: b[:ip.Len], at: header, mtu: mtu, kind: fragmentV6,
 		header: header, next: next, id: id,
+		first: header, type6: b[next],
 	}
 	return true
 }
 
 func (p *Pieces) nextFragmentV6(dst []byte) int {
-	offset := p.at - p.header
+	word := p.word + uint16(p.at-p.first)
 	payload := p.b[p.at:]
 	var more uint16
 	if room := p.mtu - p.header - fragmentHeaderLen; len(payload) > room {
@@ -49,13 +75,13 @@ func (p *Pieces) nextFragmentV6(dst []byte) int {
 	binary.BigEndian.PutUint16(dst[4:], uint16(n-IPv6HeaderLen))
 	dst[p.next] = protoFragment
 	h := dst[p.header:]
-	h[0], h[1] = p.b[p.next], 0
-	binary.BigEndian.PutUint16(h[2:], uint16(offset)|more)
+	h[0], h[1] = p.type6, 0
+	binary.BigEndian.PutUint16(h[2:], word|more)
 	binary.BigEndian.PutUint32(h[4:], p.id)
 	copy(h[fragmentHeaderLen:], payload)
 
 	p.at += len(payload)
-	if more == 0 {
+	if p.at == len(p.b) {
 		p.b = nil
 	}
 	return n

@@ -27,6 +27,10 @@ type Pieces struct {
 	id     uint32 // FragmentsV6: identification
 	next   int    // FragmentsV6: offset of the next-header field of the last per-fragment header
 
+	first int    // FragmentsV6: offset in b of the payload of the first piece
+	word  uint16 // FragmentsV6: offset and flag of the fragment that is cut further, 0 = a whole packet
+	type6 uint8  // FragmentsV6: type of what the fragments carry
+
 	cwrOnce bool // Segments: CWR on the first piece only
 }
 
