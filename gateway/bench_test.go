@@ -96,6 +96,38 @@ func benchmarkJourney(b *testing.B, journey func(*gateway.Gateway, [][]byte) fun
 	}
 }
 
+// BenchmarkEgressSuperFrame segments TCP of a pod on the gateway's own machine: packets of 60 000 and of 100 bytes, with
+// the handshake of the flow seen or not.
+func BenchmarkEgressSuperFrame(b *testing.B) {
+	for _, size := range []int{60_000, 100} {
+		for _, seen := range []bool{true, false} {
+			b.Run(fmt.Sprintf("size=%d/handshake=%t", size, seen), func(b *testing.B) {
+				g := gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1440}))
+				e := gateway.NewEgress(g)
+				if seen {
+					r := gateway.NewIngress(g).Packet(flow{src: "172.16.3.4", dst: benchOut.src, from: 443, to: 12345}.tcp(syn|ack, mss(9000), nil), start)
+					expectVerdict(b, r, gateway.ToNode)
+				}
+				datagram := benchNode.frame(partial(benchOut).tcp(ack, nil, counting(size)))
+				original, piece := bytes.Clone(datagram[:gateway.EncapLen+packet.IPv4HeaderLen+packet.TCPHeaderLen]), make([]byte, 1440)
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					copy(datagram, original)
+					r := e.Frame(datagram, benchNode.outer(), start)
+					if r.Pieces == nil {
+						copy(piece, r.Packet)
+						continue
+					}
+					for r.Pieces.Left() {
+						r.Pieces.Next(piece)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkEgressTooBigAnswered(b *testing.B) {
 	e := gateway.NewEgress(gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1400})))
 	f := benchOut

@@ -24,8 +24,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // stays damaged. The association then uses the addresses of the IP header only. It reports
 // whether it changed b.
 func HideSCTPAddresses(b []byte, ip *IP) (changed bool) {
-	u := ip.Upper(b)
-	if ip.Proto != ProtoSCTP || ip.Fragment != Unfragmented || len(u) < sctpHeaderLen+sctpInitLen {
+	return ip.Proto == ProtoSCTP && ip.Fragment == Unfragmented && hideSCTPAddresses(ip.Upper(b)) // inlined: most packets are not SCTP
+}
+
+func hideSCTPAddresses(u []byte) (changed bool) {
+	if len(u) < sctpHeaderLen+sctpInitLen {
 		return false
 	}
 	chunk := u[sctpHeaderLen:]
