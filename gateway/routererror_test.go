@@ -24,7 +24,7 @@ var errorKinds = map[string]func(f flow, quote []byte) []byte{
 	"unreachable":   flow.unreachable,
 }
 
-func TestRFC5508REQ5_ErrorsOfARouterBehindANodeReachTheSender(t *testing.T) {
+func TestRFC5508REQ5_PrefixMapsTranslateErrorsOfARouterBehindANode(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for name, kind := range errorKinds {
@@ -66,7 +66,7 @@ func TestRFC5508REQ5_ErrorsOfARouterBehindANodeReachTheSender(t *testing.T) {
 }
 
 // A machine behind the node, whose packets are masqueraded: the router that reports the error is not.
-func TestRFC5508REQ5_ErrorsOfARouterAboutMasqueradedFlowsReachTheSender(t *testing.T) {
+func TestRFC5508REQ5_MasqueradeTranslatesErrorsOfARouterBehindANode(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		only := func(c *config.Gateway) {
