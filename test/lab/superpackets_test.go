@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 // A server on the gateway's machine answers with a segment and a bit: both fit the tunnel together, but not the far pod,
@@ -114,11 +116,14 @@ func wireTwoGateways(t *testing.T) *topology {
 		g.writeConfig(t)
 	}
 	a.gateway, b.gateway = gateways[0], gateways[2]
-	gateways[1].start(t) // first: B stays on a link that is up
-	b.gateway.start(t)
-	b.gateway.waitReady(t)
-	a.gateway.start(t)
+	for _, g := range gateways {
+		g.start(t)
+	}
 	a.gateway.waitReady(t)
+	b.gateway.waitReady(t)
+	wait.Until(t, "gateway B sends everything to a-1", func() bool {
+		return b.gateway.metric(t, "strait_link_up") == 2 && b.gateway.metric(t, "strait_link_active", `peer="a-1"`) == 1 && b.gateway.metric(t, "strait_link_active") == 1
+	})
 	returned := listenOn(t, a.node, "strait1", func(frame []byte) bool {
 		p, ok := ipOf(frame)
 		return ok && p.proto == protoICMP
