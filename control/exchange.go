@@ -98,7 +98,8 @@ func unexpected(path string, status int) error {
 	return fmt.Errorf("unexpected status %d for %s, which no gateway returns: check what serves port %d at the far end", status, path, Port)
 }
 
-// request sends one request and reads the complete response of at most limit bytes.
+// request sends one request and reads the complete response of at most limit bytes. With an error the answer is what was
+// read before.
 func request(ctx context.Context, client *http.Client, method, path string, body []byte, limit int) (status int, answer []byte, err error) {
 	// The host name is only a header: the connection leads to the link's far end.
 	r, err := http.NewRequestWithContext(ctx, method, "http://link"+path, bytes.NewReader(body))
@@ -115,7 +116,7 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 		err = tooLong(limit)
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the far end's response to %s: %w", path, err)
+		return 0, answer, fmt.Errorf("read the far end's response to %s: %w", path, err)
 	}
 	return response.StatusCode, answer, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"strait.dev/strait/internal/ratelimit"
 )
 
 const (
@@ -17,6 +19,10 @@ const (
 	// snapshotInterval is the minimum interval between the beginnings of two snapshots from one gateway: a far end
 	// that changes its epoch with each answer does not make an importer receive everything all the time.
 	snapshotInterval = 10 * time.Second
+	// receiveRate is the number of bytes per second that an Importer reads, after receiveBurst: a far end that sends
+	// large pages all the time uses little of a CPU.
+	receiveRate  = 1 << 20
+	receiveBurst = 16 << 20
 	// staleTime is how long a gateway that calls its records stale is used only if no other one is there.
 	staleTime = time.Minute
 )
@@ -61,10 +67,11 @@ type Importer struct {
 
 	// Used only by Run.
 	sources  map[linkKey]*source
-	order    []linkKey // of the links that are up, as Up returned them
-	current  linkKey   // the source of the last request
-	failures int       // of the store, consecutive
-	epoch    string    // of the last page; empty: none was stored
+	order    []linkKey        // of the links that are up, as Up returned them
+	current  linkKey          // the source of the last request
+	failures int              // of the store, consecutive
+	budget   ratelimit.Bucket // of bytes
+	epoch    string           // of the last page; empty: none was stored
 	revision int64
 	snapshot int64      // not 0: a snapshot is not complete
 	have     serviceSet // the records in the store; those of the snapshot while that is not complete
@@ -124,7 +131,10 @@ func (i *Importer) Run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			pause = max(pause, i.note(s, err, time.Now()))
+			now := time.Now()
+			const perByte = time.Second / receiveRate
+			i.budget.Spend(now, perByte, s.read)
+			pause = max(pause, i.note(s, err, now), i.budget.Wait(now, perByte, receiveBurst)+now.Sub(begun))
 		}
 		select {
 		case <-ctx.Done():

@@ -21,6 +21,7 @@ type source struct {
 	logged     string    // the last error in the log; empty: none since the last success
 	staleUntil time.Time
 	snapshotAt time.Time // when its last snapshot began
+	read       int       // length of its last answer in bytes
 }
 
 func newSource(dial func(context.Context, Link) (net.Conn, error)) *source {
@@ -43,6 +44,7 @@ func (s *source) ask(ctx context.Context, at servicePosition) (*servicePage, err
 	ctx, cancel := context.WithTimeout(ctx, patience+holdTime+pagePatience)
 	defer cancel()
 	status, b, err := request(ctx, s.client, http.MethodGet, servicesPath+"?"+at.query(), nil, maxPage)
+	s.read = len(b)
 	if err != nil {
 		var outer *url.Error
 		if errors.As(err, &outer) {

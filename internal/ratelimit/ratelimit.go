@@ -16,14 +16,28 @@ func (b *Bucket) Has(now time.Time, interval time.Duration, burst int) bool {
 	return b.full.Sub(now) <= time.Duration(burst-1)*interval
 }
 
+// Wait returns how long it is until Has is true; 0: it is.
+func (b *Bucket) Wait(now time.Time, interval time.Duration, burst int) time.Duration {
+	return max(b.full.Sub(now)-time.Duration(burst-1)*interval, 0)
+}
+
+// Spend takes n tokens, also those that the bucket does not have: then it stays empty for
+// longer. It is for events whose size is known only when they have happened.
+func (b *Bucket) Spend(now time.Time, interval time.Duration, n int) {
+	if b.full.Before(now) {
+		b.full = now
+	}
+	b.full = b.full.Add(time.Duration(n) * interval)
+}
+
+// Full reports whether the bucket has its whole burst, as an unused one has.
+func (b *Bucket) Full(now time.Time) bool { return !b.full.After(now) }
+
 // Take takes a token. It reports false, and takes none, when the bucket is empty.
 func (b *Bucket) Take(now time.Time, interval time.Duration, burst int) bool {
 	if !b.Has(now, interval, burst) {
 		return false
 	}
-	if b.full.Before(now) {
-		b.full = now
-	}
-	b.full = b.full.Add(interval)
+	b.Spend(now, interval, 1)
 	return true
 }

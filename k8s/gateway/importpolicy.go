@@ -16,6 +16,7 @@ import (
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/k8s/services/merge"
 )
 
 // importPolicy is what a Peering permits the remote cluster to export to this cluster. The
@@ -25,6 +26,7 @@ type importPolicy struct {
 	from                      v1alpha1.ImportFrom
 	namespaces                []string // of Listed
 	maxServices, maxEndpoints int
+	maxBytes                  int            // of all records, as merge.Size counts them
 	prefixes                  []netip.Prefix // of the remote cluster
 }
 
@@ -37,12 +39,15 @@ const (
 // importPolicyOf returns the policy of a Peering at a time.
 func importPolicyOf(p *v1alpha1.Peering, now time.Time) *importPolicy {
 	s := p.Spec.Services
-	policy := &importPolicy{uid: p.UID, from: s.ImportFrom, namespaces: s.Namespaces, maxServices: defaultMaxServices, maxEndpoints: defaultMaxEndpoints}
+	policy := &importPolicy{uid: p.UID, from: s.ImportFrom, namespaces: s.Namespaces, maxServices: defaultMaxServices, maxEndpoints: defaultMaxEndpoints, maxBytes: merge.DefaultMaxBytes}
 	if s.MaxServices != nil {
 		policy.maxServices = int(*s.MaxServices)
 	}
 	if s.MaxEndpoints != nil {
 		policy.maxEndpoints = int(*s.MaxEndpoints)
+	}
+	if s.MaxBytes != nil {
+		policy.maxBytes = int(*s.MaxBytes)
 	}
 	for _, r := range peering.RemoteOf(p, now).Ranges() {
 		if prefix, err := netip.ParsePrefix(string(r.CIDR)); err == nil { // an invalid CIDR permits no address
@@ -59,7 +64,7 @@ const (
 	refusedMalformed = "malformed" // by its form
 	refusedNamespace = "namespace" // not one that the Peering lists
 	refusedAddress   = "address"   // outside of the remote cluster's prefixes
-	refusedLimit     = "limit"     // maxServices or maxEndpoints
+	refusedLimit     = "limit"     // maxServices, maxEndpoints or maxBytes
 	refusedAPI       = "api"       // the API server refuses the object
 )
 
@@ -69,10 +74,12 @@ var refusalReasons = []string{refusedMalformed, refusedNamespace, refusedAddress
 type refusal struct {
 	reason string
 	text   string
+
+	endpoints, bytes int // that it needs, if the reason is refusedLimit
 }
 
 func malformed(format string, a ...any) *refusal {
-	return &refusal{refusedMalformed, fmt.Sprintf(format, a...)}
+	return &refusal{reason: refusedMalformed, text: fmt.Sprintf(format, a...)}
 }
 
 // check returns why a record is refused by itself, nil if it is not, and its number of
@@ -82,7 +89,7 @@ func (p *importPolicy) check(key control.ServiceKey, r *v1alpha1.ServiceRecord) 
 		return 0, malformed("namespace and name occur twice")
 	}
 	if p.from == v1alpha1.ImportListed && !slices.Contains(p.namespaces, r.Namespace) {
-		return 0, &refusal{refusedNamespace, "its namespace is not in spec.services.namespaces"}
+		return 0, &refusal{reason: refusedNamespace, text: "its namespace is not in spec.services.namespaces"}
 	}
 	if why := checkService(r); why != nil {
 		return 0, why
@@ -98,6 +105,9 @@ func (p *importPolicy) check(key control.ServiceKey, r *v1alpha1.ServiceRecord) 
 		}
 		endpoints += len(group.Endpoints)
 	}
+	if err := merge.CheckSize(r); err != nil {
+		return 0, malformed("%v", err)
+	}
 	return endpoints, nil
 }
 
@@ -106,7 +116,6 @@ const (
 	maxEndpointGroups = 64
 	maxGroupEndpoints = 5000
 	maxProperties     = 64
-	maxAnnotations    = 256 << 10 // bytes of all annotations of an object
 )
 
 func checkService(r *v1alpha1.ServiceRecord) *refusal {
@@ -145,7 +154,8 @@ func checkService(r *v1alpha1.ServiceRecord) *refusal {
 	return nil
 }
 
-// checkProperties checks labels and annotations by the rules of the API server.
+// checkProperties checks labels and annotations by the rules of the API server. Their length
+// is checked by merge.CheckSize.
 func checkProperties(r *v1alpha1.ServiceRecord) *refusal {
 	if len(r.Labels) > maxProperties || len(r.Annotations) > maxProperties {
 		return malformed("labels or annotations: more than %d", maxProperties)
@@ -155,15 +165,10 @@ func checkProperties(r *v1alpha1.ServiceRecord) *refusal {
 			return malformed("labels: %.63q is not a valid label", key)
 		}
 	}
-	length := 0
-	for key, value := range r.Annotations {
+	for key := range r.Annotations {
 		if len(validation.IsQualifiedName(key)) > 0 {
 			return malformed("annotations: %.63q is not a valid key", key)
 		}
-		length += len(key) + len(value)
-	}
-	if length > maxAnnotations {
-		return malformed("annotations: longer than %d bytes", maxAnnotations)
 	}
 	return nil
 }
@@ -217,7 +222,7 @@ func (p *importPolicy) checkEndpoints(group *v1alpha1.ServiceRecordEndpoints) *r
 		}
 		within := slices.IndexFunc(p.prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 		if within < 0 {
-			return &refusal{refusedAddress, fmt.Sprintf("endpoints[%d].address: %v is not within the prefixes of the remote cluster", i, a)}
+			return &refusal{reason: refusedAddress, text: fmt.Sprintf("endpoints[%d].address: %v is not within the prefixes of the remote cluster", i, a)}
 		}
 		last = p.prefixes[within]
 	}

@@ -11,12 +11,14 @@ import (
 
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/services/merge"
 )
 
 // storedService is what the gateway remembers of a ReceivedService.
 type storedService struct {
 	key       control.ServiceKey
 	endpoints int
+	bytes     int      // as merge.Size counts them
 	hash      [16]byte // of everything that the gateway writes
 }
 
@@ -30,7 +32,7 @@ func storedServiceOf(o *v1alpha1.ReceivedService) (storedService, error) {
 		return storedService{}, err
 	}
 	sum := sha256.Sum256(text)
-	s := storedService{key: control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}, hash: [16]byte(sum[:])}
+	s := storedService{key: control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}, bytes: merge.Size(&o.Spec.Service), hash: [16]byte(sum[:])}
 	for _, group := range o.Spec.Service.Endpoints {
 		s.endpoints += len(group.Endpoints)
 	}

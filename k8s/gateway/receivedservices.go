@@ -13,12 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/k8s/services/merge"
 )
 
 const (
@@ -29,10 +29,6 @@ const (
 	apiRetryInterval = 5 * time.Minute
 	// maxRefusal is the maximum length of the reason of a refusal, in bytes.
 	maxRefusal = 256
-	// writeRate and writeBurst limit these requests, in all and per second: the remote
-	// cluster decides how often its exports change. 2 000 Services take 30 s.
-	writeRate  = 50
-	writeBurst = 500
 )
 
 // manager is the field manager of what gateways write.
@@ -48,24 +44,27 @@ type receivedServices struct {
 	api     *client.Kind[*v1alpha1.ReceivedService, *v1alpha1.ReceivedServiceList]
 	peering string
 	policy  *importPolicy
-	limit   flowcontrol.RateLimiter
+	budget  *writeBudget
 
 	mu        sync.Mutex
+	applying  bool
 	stored    map[string]storedService // by name of the object; before the first snapshot also objects of an earlier process
 	endpoints int                      // of stored
+	bytes     int                      // likewise
 	leaving   map[string]storedService // that are to be deleted, and do not count any more
 	refused   map[control.ServiceKey]refusal
 }
 
-// newReceivedServices returns the store of a Peering. existing are its objects.
-func newReceivedServices(c *client.Client, o *Options, policy *importPolicy, existing map[string]storedService) *receivedServices {
+// newReceivedServices returns the store of a Peering. existing are its objects; budget is used
+// by all stores of the Peering, one after the other.
+func newReceivedServices(c *client.Client, o *Options, policy *importPolicy, budget *writeBudget, existing map[string]storedService) *receivedServices {
 	s := &receivedServices{
-		api: c.ReceivedServices(o.Namespace), peering: o.Peering, policy: policy,
-		limit:  flowcontrol.NewTokenBucketRateLimiter(writeRate, writeBurst),
+		api: c.ReceivedServices(o.Namespace), peering: o.Peering, policy: policy, budget: budget,
 		stored: existing, leaving: make(map[string]storedService), refused: make(map[control.ServiceKey]refusal),
 	}
 	for _, e := range existing {
 		s.endpoints += e.endpoints
+		s.bytes += e.bytes
 	}
 	return s
 }
@@ -77,15 +76,20 @@ func (s *receivedServices) nameOf(k control.ServiceKey) string {
 // Apply implements control.ServiceStore.
 func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceRecord, removed []control.ServiceKey) error {
 	s.mu.Lock()
+	s.applying = true
+	defer func() { s.mu.Lock(); s.applying = false; s.mu.Unlock() }()
 	for _, k := range removed {
 		s.forget(k)
 	}
-	var writes []receivedWrite
+	var writes, repeated []receivedWrite
 	for _, r := range changed {
 		switch w, same, why := s.decide(r); {
 		case why != nil:
 			s.refuse(r.Key, *why)
-		case !same:
+		case same:
+		case s.budget.waits(w.Name, time.Now()):
+			repeated = append(repeated, w)
+		default:
 			writes = append(writes, w)
 		}
 	}
@@ -93,7 +97,8 @@ func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceR
 	if err := s.delete(ctx); err != nil {
 		return err
 	}
-	return each(ctx, writes, s.write)
+	// Those that changed a moment ago keep no others waiting.
+	return cmp.Or(each(ctx, writes, s.write), each(ctx, repeated, s.write))
 }
 
 // Retain implements control.ServiceStore.
@@ -144,6 +149,7 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 	if err := json.Unmarshal(r.JSON, &o.Spec.Service); err != nil {
 		return nil, storedService{}, malformed("not a record: %v", err)
 	}
+	merge.DropEmpty(&o.Spec.Service)
 	if _, why := s.policy.check(r.Key, &o.Spec.Service); why != nil {
 		return nil, storedService{}, why
 	}
@@ -157,6 +163,7 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 // receivedWrite is a request to write an object.
 type receivedWrite struct {
 	*v1alpha1.ReceivedService
+	bytes  int  // as merge.Size counts them
 	exists bool // as far as is known: it has been written or read
 }
 
@@ -168,20 +175,25 @@ func (s *receivedServices) decide(r control.ServiceRecord) (w receivedWrite, sam
 		return w, false, why
 	}
 	have, exists := s.stored[o.Name]
-	count, endpoints := len(s.stored), s.endpoints-have.endpoints+want.endpoints
+	count, endpoints, bytes := len(s.stored), s.endpoints-have.endpoints+want.endpoints, s.bytes-have.bytes+want.bytes
 	if !exists {
 		count++
 	}
+	limited := func(format string, a ...any) *refusal {
+		return &refusal{refusedLimit, fmt.Sprintf(format, a...), want.endpoints, want.bytes}
+	}
 	switch {
 	case count > s.policy.maxServices:
-		return w, false, &refusal{refusedLimit, fmt.Sprintf("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)}
+		return w, false, limited("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)
 	case endpoints > s.policy.maxEndpoints:
-		return w, false, &refusal{refusedLimit, fmt.Sprintf("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)}
+		return w, false, limited("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)
+	case bytes > s.policy.maxBytes:
+		return w, false, limited("with its %d bytes there would be more than %d; increase spec.services.maxBytes", want.bytes, s.policy.maxBytes)
 	}
 	delete(s.refused, r.Key)
 	delete(s.leaving, o.Name)
-	s.stored[o.Name], s.endpoints = want, endpoints
-	return receivedWrite{o, have.hash != [16]byte{}}, have.hash == want.hash, nil
+	s.stored[o.Name], s.endpoints, s.bytes = want, endpoints, bytes
+	return receivedWrite{o, want.bytes, have.hash != [16]byte{}}, have.hash == want.hash, nil
 }
 
 // refuse remembers why a record is refused. Its object is to be deleted. The caller holds
@@ -200,20 +212,21 @@ func (s *receivedServices) forget(k control.ServiceKey) {
 	if e, exists := s.stored[name]; exists {
 		delete(s.stored, name)
 		s.endpoints -= e.endpoints
+		s.bytes -= e.bytes
 		s.leaving[name] = e
 	}
 }
 
 // write writes an object. If the API server refuses it, it is deleted.
 func (s *receivedServices) write(ctx context.Context, o receivedWrite) error {
-	err := s.request(ctx, func(ctx context.Context) error { return s.createOrReplace(ctx, o) })
+	err := s.request(ctx, o.Name, o.bytes, func(ctx context.Context) error { return s.createOrReplace(ctx, o) })
 	if err == nil {
 		return nil
 	}
 	key := control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		s.mu.Lock()
-		s.refuse(key, refusal{refusedAPI, err.Error()})
+		s.refuse(key, refusal{reason: refusedAPI, text: err.Error()})
 		s.mu.Unlock()
 		return s.deleteOne(ctx, o.Name)
 	}
@@ -268,7 +281,7 @@ func (s *receivedServices) delete(ctx context.Context) error {
 }
 
 func (s *receivedServices) deleteOne(ctx context.Context, name string) error {
-	err := s.request(ctx, func(ctx context.Context) error { return s.api.Delete(ctx, name, metav1.DeleteOptions{}) })
+	err := s.request(ctx, name, 0, func(ctx context.Context) error { return s.api.Delete(ctx, name, metav1.DeleteOptions{}) })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ReceivedService %s: %w", name, err)
 	}
@@ -278,9 +291,9 @@ func (s *receivedServices) deleteOne(ctx context.Context, name string) error {
 	return nil
 }
 
-// request sends a request within the rate limit.
-func (s *receivedServices) request(ctx context.Context, send func(context.Context) error) error {
-	if err := s.limit.Wait(ctx); err != nil {
+// request sends a request that writes an object of a size, within the budget.
+func (s *receivedServices) request(ctx context.Context, name string, bytes int, send func(context.Context) error) error {
+	if err := s.budget.wait(ctx, name, bytes, s.policy); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
@@ -294,6 +307,9 @@ func (s *receivedServices) request(ctx context.Context, send func(context.Contex
 func (s *receivedServices) outdated(existing map[string]storedService, age time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.applying {
+		return false // the objects are not what they will be
+	}
 	if len(existing) != len(s.stored) {
 		return true
 	}
@@ -302,8 +318,21 @@ func (s *receivedServices) outdated(existing map[string]storedService, age time.
 			return true
 		}
 	}
-	room := len(s.stored) < s.policy.maxServices && s.endpoints < s.policy.maxEndpoints
-	return room && s.refusedFor(refusedLimit) > 0 || age > apiRetryInterval && s.refusedFor(refusedAPI) > 0
+	return s.hasRoom() || age > apiRetryInterval && s.refusedFor(refusedAPI) > 0
+}
+
+// hasRoom reports whether a record that is refused because of a limit fits now. The caller
+// holds s.mu.
+func (s *receivedServices) hasRoom() bool {
+	if len(s.stored) >= s.policy.maxServices {
+		return false
+	}
+	for _, why := range s.refused {
+		if why.reason == refusedLimit && s.endpoints+why.endpoints <= s.policy.maxEndpoints && s.bytes+why.bytes <= s.policy.maxBytes {
+			return true
+		}
+	}
+	return false
 }
 
 // refusedFor returns the number of records that are refused for a reason. The caller holds
@@ -327,6 +356,9 @@ func (s *receivedServices) report(r *v1alpha1.ServicesReport, m *metrics) {
 		m.refused.WithLabelValues(reason).Set(float64(s.refusedFor(reason)))
 	}
 	if len(s.refused) == 0 {
+		if s.budget.short(time.Now()) {
+			r.Message = fmt.Sprintf("the remote cluster changes its exports faster than they are imported: more than %d KiB or %d Services per second", bytesPerSecond>>10, writesPerSecond)
+		}
 		return
 	}
 	var first control.ServiceKey

@@ -27,6 +27,7 @@ type receiver struct {
 	metrics  *metrics
 	log      *slog.Logger
 
+	budget  writeBudget
 	policy  atomic.Pointer[importPolicy] // nil: this gateway is not the receiver
 	changed chan struct{}                // the policy changed; capacity one
 	current atomic.Pointer[reception]    // nil: none
@@ -102,7 +103,7 @@ func (r *receiver) receive(ctx context.Context) {
 // receiveWith receives with a policy, until another one applies or a snapshot is needed.
 func (r *receiver) receiveWith(ctx context.Context, policy *importPolicy, objects *receivedObjects) {
 	within, cancel := context.WithCancel(ctx)
-	store := newReceivedServices(r.client, r.options, policy, objects.copy())
+	store := newReceivedServices(r.client, r.options, policy, &r.budget, objects.copy())
 	options := r.importer
 	options.Store = store
 	now := &reception{control.NewImporter(options), store}

@@ -119,9 +119,13 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 	}
 	groups := r.localGroups()
 	record, omitted := recordOf(export, service, groups)
+	if err := merge.CheckSize(&record); err != nil {
+		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "the Service is not exported: %v", err)
+		return nil, r.unexport(ctx)
+	}
 	r.ready = condition(metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported, "the Service is offered to all remote clusters")
 	if omitted > 0 {
-		r.ready.Message += fmt.Sprintf("; %d of its endpoints are left out, because at most %d are exported", omitted, maxExported)
+		r.ready.Message += fmt.Sprintf("; %d of its endpoints are left out, because at most %d are exported", omitted, merge.MaxRecordEndpoints)
 	}
 	var err error
 	if len(record.Ports) > v1alpha1.MaxServicePorts {
@@ -138,10 +142,6 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 	own.Labels, own.Annotations = merge.Exported(own.Labels, true), merge.Exported(own.Annotations, false)
 	return &source{Export: merge.Export{Cluster: r.cluster.id, Record: own, Labels: own.Labels, Annotations: own.Annotations}, groups: merge.Combine(groups)}, err
 }
-
-// maxExported is the maximum number of endpoints of an exported Service: one object has to
-// hold all of them, in about 0.7 MB.
-const maxExported = 5000
 
 // maxGroups is the maximum number of groups of endpoints in the API.
 const maxGroups = 64
@@ -165,7 +165,7 @@ func recordOf(export *mcsv1beta1.ServiceExport, service *corev1.Service, groups 
 	for _, p := range s.Ports {
 		record.Ports = append(record.Ports, v1alpha1.ServiceRecordPort{Name: p.Name, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), AppProtocol: p.AppProtocol, Port: p.Port})
 	}
-	left := maxExported
+	left := merge.MaxRecordEndpoints
 	for i, g := range groups {
 		n := min(left, len(g.Endpoints))
 		if i >= maxGroups {

@@ -6,6 +6,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services/merge"
 )
 
 // quotas decide which Services of a remote cluster fit into the limits of its Peering: the
@@ -20,7 +21,14 @@ type quotas struct {
 type quota struct {
 	current bool              // no ReceivedService changed since
 	refused map[string]string // why, by the names of ReceivedServices; empty: all fit
-	counted map[string]int    // endpoints, by the names of ReceivedServices
+	counted map[string]amount // by the names of ReceivedServices
+}
+
+// amount is what a ReceivedService counts against the limits.
+type amount struct{ endpoints, bytes int }
+
+func amountOf(r *v1alpha1.ReceivedService) amount {
+	return amount{endpoints(&r.Spec.Service), merge.Size(&r.Spec.Service)}
 }
 
 func (q *quotas) init() { q.byPeering = make(map[string]*quota) }
@@ -66,7 +74,7 @@ func (q *quotas) refused(w *work, object *v1alpha1.ReceivedService, permits v1al
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of := q.byPeering[object.Spec.Peering]
-	if of == nil || !of.current || of.counted[object.Name] != endpoints(&object.Spec.Service) {
+	if of == nil || !of.current || of.counted[object.Name] != amountOf(object) {
 		of = q.decide(w, object.Spec.Peering, permits)
 	}
 	if _, ok := of.counted[object.Name]; !ok {
@@ -77,27 +85,33 @@ func (q *quotas) refused(w *work, object *v1alpha1.ReceivedService, permits v1al
 
 // newQuota decides for all ReceivedServices of a Peering.
 func newQuota(all []*v1alpha1.ReceivedService, permits v1alpha1.PeeringServices) *quota {
-	of := &quota{current: true, refused: make(map[string]string), counted: make(map[string]int, len(all))}
+	of := &quota{current: true, refused: make(map[string]string), counted: make(map[string]amount, len(all))}
 	maxServices, maxEndpoints := int(value(permits.MaxServices)), int(value(permits.MaxEndpoints))
-	total := 0
-	for _, r := range all {
-		n := endpoints(&r.Spec.Service)
-		of.counted[r.Name] = n
-		total += n
+	maxBytes := merge.DefaultMaxBytes
+	if permits.MaxBytes != nil {
+		maxBytes = int(*permits.MaxBytes)
 	}
-	if len(all) <= maxServices && total <= maxEndpoints {
+	var total amount
+	for _, r := range all {
+		n := amountOf(r)
+		of.counted[r.Name] = n
+		total = amount{total.endpoints + n.endpoints, total.bytes + n.bytes}
+	}
+	if len(all) <= maxServices && total.endpoints <= maxEndpoints && total.bytes <= maxBytes {
 		return of
 	}
-	services, used := 0, 0
+	services, used := 0, amount{}
 	for _, r := range client.OldestFirst(all) {
 		n := of.counted[r.Name]
 		switch {
 		case services >= maxServices:
 			of.refused[r.Name] = fmt.Sprintf("the Peering permits %d Services (spec.services.maxServices)", maxServices)
-		case used+n > maxEndpoints:
-			of.refused[r.Name] = fmt.Sprintf("with its %d endpoints there would be more than the Peering permits, %d (spec.services.maxEndpoints)", n, maxEndpoints)
+		case used.endpoints+n.endpoints > maxEndpoints:
+			of.refused[r.Name] = fmt.Sprintf("with its %d endpoints there would be more than the Peering permits, %d (spec.services.maxEndpoints)", n.endpoints, maxEndpoints)
+		case used.bytes+n.bytes > maxBytes:
+			of.refused[r.Name] = fmt.Sprintf("with its %d bytes there would be more than the Peering permits, %d (spec.services.maxBytes)", n.bytes, maxBytes)
 		default:
-			services, used = services+1, used+n
+			services, used = services+1, amount{used.endpoints + n.endpoints, used.bytes + n.bytes}
 		}
 	}
 	return of

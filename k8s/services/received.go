@@ -96,6 +96,9 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 	if refused := r.namespaceRefused(of.permits, s.Namespace); refused != "" {
 		return one, of, refused
 	}
+	if s.Type == tooLarge {
+		return one, of, "it is larger than a record may be"
+	}
 	if err := merge.Check(s); err != nil {
 		return one, of, err.Error()
 	}

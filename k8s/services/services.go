@@ -92,6 +92,7 @@ func New(o Options) (*Controller, error) {
 		func() error { return c.services.cache.SetTransform(trimService) },
 		func() error { return c.slices.cache.SetTransform(trimSlice) },
 		func() error { return c.namespaces.SetTransform(trimNamespace) },
+		func() error { return c.received.cache.SetTransform(trimReceived) },
 		func() error { return c.exports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
 		func() error { return c.imports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
 		func() error { return c.slices.cache.AddIndexers(sliceIndexers) },

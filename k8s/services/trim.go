@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/services/merge"
 )
 
 // The transforms below keep of each cached object what is read. All Services and all
@@ -51,6 +52,25 @@ func trimSlice(object any) (any, error) {
 		if ours(s) {
 			kept.Hints = e.Hints
 		}
+	}
+	return slim, nil
+}
+
+// tooLarge is the type, in the cache, of a record that is larger than a record may be: the
+// remote cluster cannot write it, and a gateway must not fill the memory with it.
+const tooLarge v1alpha1.ServiceRecordType = "TooLarge"
+
+func trimReceived(object any) (any, error) {
+	r, ok := object.(*v1alpha1.ReceivedService)
+	if !ok {
+		return object, nil
+	}
+	meta := trimMeta(&r.ObjectMeta)
+	meta.CreationTimestamp, meta.OwnerReferences = r.CreationTimestamp, r.OwnerReferences
+	slim := &v1alpha1.ReceivedService{ObjectMeta: meta, Spec: r.Spec, Status: r.Status}
+	merge.DropEmpty(&slim.Spec.Service)
+	if merge.CheckSize(&slim.Spec.Service) != nil {
+		slim.Spec.Service = v1alpha1.ServiceRecord{Namespace: r.Spec.Service.Namespace, Name: r.Spec.Service.Name, Type: tooLarge}
 	}
 	return slim, nil
 }

@@ -222,6 +222,14 @@ type PeeringServices struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=250000
 	MaxEndpoints *int32 `json:"maxEndpoints,omitempty"`
+
+	// MaxBytes limits the size of all that is imported: of names, ports, labels, annotations
+	// and endpoints. The controller needs about four times as much memory.
+	// +optional
+	// +kubebuilder:default=8388608
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=134217728
+	MaxBytes *int32 `json:"maxBytes,omitempty"`
 }
 
 // ImportFrom selects the namespaces whose exports are imported.
