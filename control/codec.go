@@ -95,7 +95,7 @@ func decode(b []byte, v any) error {
 func decodeValue(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("is not the expected JSON: %w", err)
+		return fmt.Errorf("is not the expected JSON: %w", foreign{err})
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("has data after the JSON value; send one value")

@@ -108,7 +108,7 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, foreign{err}
 	}
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
@@ -116,7 +116,7 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 		err = tooLong(limit)
 	}
 	if err != nil {
-		return 0, answer, fmt.Errorf("read the far end's response to %s: %w", path, err)
+		return 0, answer, fmt.Errorf("read the far end's response to %s: %w", path, foreign{err})
 	}
 	return response.StatusCode, answer, nil
 }

@@ -32,6 +32,14 @@ func (l Link) key() linkKey { return linkKey{l.OwnKey, l.RemoteKey} }
 // maxReason is the maximum length in bytes of text from the far end that is kept for display.
 const maxReason = 512
 
+// foreign is an error that may contain text of the far end.
+type foreign struct{ error }
+
+// Error implements error. The text is plain.
+func (f foreign) Error() string { return plain(f.error.Error()) }
+
+func (f foreign) Unwrap() error { return f.error }
+
 // plain makes text from the far end safe for a log line or a status: short, without control characters or invalid
 // UTF-8.
 func plain(text string) string {

@@ -19,8 +19,10 @@ import (
 // are the Services that far ends may ask for; nil: none, as in earlier releases.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, exports *Exports, log *slog.Logger) error {
 	var connections sync.WaitGroup
+	log = limitLog(log)
+	admission := newAdmission(l, identify)
 	s := &http.Server{
-		Handler:           routes(accept, exports, log),
+		Handler:           admission.paced(routes(accept, exports, log)),
 		ReadHeaderTimeout: patience,
 		ReadTimeout:       patience,
 		WriteTimeout:      patience,
@@ -39,7 +41,7 @@ func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Lin
 			}
 		},
 	}
-	err := s.Serve(newAdmission(l, identify))
+	err := s.Serve(admission)
 	s.Close()
 	connections.Wait()
 	if errors.Is(err, net.ErrClosed) {
@@ -60,7 +62,7 @@ func routes(accept func(Link, Announcement) error, exports *Exports, log *slog.L
 		link := r.Context().Value(linkOf{}).(Link)
 		a, err := readAnnouncement(w, r)
 		if err != nil {
-			log.Warn("malformed announcement from the remote cluster", "link", link.Name, "error", plain(err.Error()))
+			log.With("link", link.Name).Warn("malformed announcement from the remote cluster", "error", plain(err.Error()))
 			answer(w, http.StatusBadRequest, errorBody{plain(err.Error())})
 			return
 		}

@@ -182,7 +182,7 @@ func keyOf(record []byte) (k ServiceKey, err error) {
 		Name      string `json:"name"`
 	}
 	if err := json.Unmarshal(record, &w); err != nil {
-		return k, fmt.Errorf("is not a record: %w", err)
+		return k, fmt.Errorf("is not a record: %w", foreign{err})
 	}
 	k = ServiceKey{w.Namespace, w.Name}
 	return k, k.validate()

@@ -48,7 +48,7 @@ func (s *source) ask(ctx context.Context, at servicePosition) (*servicePage, err
 	if err != nil {
 		var outer *url.Error
 		if errors.As(err, &outer) {
-			err = outer.Err // the URL differs with each request
+			err = foreign{outer.Err} // the URL differs with each request
 		}
 		return nil, err
 	}

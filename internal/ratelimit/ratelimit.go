@@ -18,7 +18,10 @@ func (b *Bucket) Has(now time.Time, interval time.Duration, burst int) bool {
 
 // Wait returns how long it is until Has is true; 0: it is.
 func (b *Bucket) Wait(now time.Time, interval time.Duration, burst int) time.Duration {
-	return max(b.full.Sub(now)-time.Duration(burst-1)*interval, 0)
+	if b.Has(now, interval, burst) {
+		return 0
+	}
+	return b.full.Sub(now) - time.Duration(burst-1)*interval
 }
 
 // Spend takes n tokens, also those that the bucket does not have: then it stays empty for

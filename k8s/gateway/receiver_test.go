@@ -233,7 +233,7 @@ func TestABurstOfChangesIsCoalesced(t *testing.T) {
 			i.export(t, service(t, "web", at(fmt.Sprintf("10.0.2.%d", n))))
 			time.Sleep(10 * time.Millisecond)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		i.mu.Lock()
 		if i.writes > 8 {
 			t.Errorf("%d requests", i.writes)

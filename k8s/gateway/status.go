@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/tun"
@@ -20,6 +21,8 @@ const (
 	reportCheck   = time.Second      // how often the report is checked, also if no link goes up or down
 	reportRate    = 1                // writes per second: the remote cluster may cause changes at any rate
 	reportBurst   = 4                // writes at once: links that are lost together are not lost in the same moment
+	heardInterval = 10 * time.Second // of writes of what the remote cluster says
+	heardBurst    = 4                // writes of that at once
 	reportTimeout = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
@@ -44,8 +47,12 @@ func (f *follower) publish(ctx context.Context) {
 			continue
 		}
 		want := f.report(p, have, time.Now())
-		if now, later := compareReports(have, want); !writes.due(now, later) {
+		write, withoutHeard := writes.due(compareReports(have, want))
+		if !write {
 			continue
+		}
+		if withoutHeard {
+			keepHeard(&want, have)
 		}
 		err := f.write(ctx, want)
 		if err != nil && !writes.failed && ctx.Err() == nil {
@@ -58,6 +65,7 @@ func (f *follower) publish(ctx context.Context) {
 // reportWrites decides when the report is written.
 type reportWrites struct {
 	limit  flowcontrol.PassiveRateLimiter
+	heard  ratelimit.Bucket
 	last   time.Time // of the last write or failed write
 	failed bool      // whether the last one failed
 }
@@ -66,10 +74,20 @@ func newReportWrites() *reportWrites {
 	return &reportWrites{limit: flowcontrol.NewTokenBucketPassiveRateLimiter(reportRate, reportBurst)}
 }
 
-// due reports whether to write a report with changes that matter now, or later.
-func (w *reportWrites) due(now, later bool) bool {
-	recently := time.Since(w.last) < reportTimeout
-	return (now && !w.failed || (now || later) && !recently) && w.limit.TryAccept()
+// due reports whether to write a report with changes of some kinds, and whether without those
+// that the remote cluster caused.
+func (w *reportWrites) due(c reportChanges) (write, withoutHeard bool) {
+	now := time.Now()
+	recently := now.Sub(w.last) < reportTimeout
+	withoutHeard = c.heard && !w.heard.Has(now, heardInterval, heardBurst)
+	waits := !c.own && (!c.heard || withoutHeard) && (recently || !c.later)
+	if recently && w.failed || waits || !w.limit.TryAccept() {
+		return false, false
+	}
+	if c.heard && !withoutHeard {
+		w.heard.Spend(now, heardInterval, 1)
+	}
+	return true, withoutHeard
 }
 
 func (w *reportWrites) done(err error) { w.last, w.failed = time.Now(), err != nil }
@@ -234,33 +252,39 @@ func (f *follower) requestPublish() {
 	}
 }
 
-// compareReports reports whether a report differs from the desired one in fields that must
-// be written now, and whether it differs in measurements.
-func compareReports(have, want v1alpha1.GatewayReportStatus) (now, later bool) {
-	now = have.Peering != want.Peering || have.PublicKey != want.PublicKey || have.KeyGeneration != want.KeyGeneration || have.NextPublicKey != want.NextPublicKey ||
-		have.MTU != want.MTU || !slices.Equal(have.Mappings, want.Mappings) || len(have.Links) != len(want.Links) ||
-		have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || have.RevisionInEffect != want.RevisionInEffect || !equalAnnouncements(have.Announcement, want.Announcement)
-	services, counts := compareServices(have.Services, want.Services)
-	now, later = now || services, counts
+// reportChanges are the kinds of fields in which a report differs from the desired one.
+type reportChanges struct {
+	own   bool // the state of this gateway and its links: to be written now
+	heard bool // what the remote cluster says: likewise, within a budget
+	later bool // measurements
+}
+
+func compareReports(have, want v1alpha1.GatewayReportStatus) (c reportChanges) {
+	c.own = have.Peering != want.Peering || have.PublicKey != want.PublicKey || have.KeyGeneration != want.KeyGeneration || have.NextPublicKey != want.NextPublicKey ||
+		have.MTU != want.MTU || !slices.Equal(have.Mappings, want.Mappings) || len(have.Links) != len(want.Links) || (have.Services == nil) != (want.Services == nil)
+	c.heard = have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || have.RevisionInEffect != want.RevisionInEffect || !equalAnnouncements(have.Announcement, want.Announcement)
+	if h, w := have.Services, want.Services; h != nil && w != nil {
+		c.heard = c.heard || h.From != w.From || h.Synced != w.Synced || h.Refused != w.Refused
+		c.later = h.Received != w.Received || h.Message != w.Message
+	}
 	for _, w := range want.Links {
 		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
 		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU || (have.Links[i].LastHandshake == nil) != (w.LastHandshake == nil) {
-			now = true
+			c.own = true
 			continue
 		}
 		h := have.Links[i]
-		later = later || h.LanesUp != w.LanesUp || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
+		c.later = c.later || h.LanesUp != w.LanesUp || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
 	}
-	return now, later
+	return c
 }
 
-// compareServices is compareReports for the state of receiving.
-func compareServices(have, want *v1alpha1.ServicesReport) (now, later bool) {
-	if have == nil || want == nil {
-		return have != want, false
+// keepHeard replaces what the remote cluster says by what the last report has of it.
+func keepHeard(s *v1alpha1.GatewayReportStatus, have v1alpha1.GatewayReportStatus) {
+	s.Announcement, s.Refused, s.Refusal, s.Skew, s.RevisionInEffect = have.Announcement, have.Refused, have.Refusal, have.Skew, have.RevisionInEffect
+	if s.Services != nil && have.Services != nil {
+		s.Services = have.Services
 	}
-	now = have.From != want.From || have.Synced != want.Synced || have.Refused != want.Refused
-	return now, have.Received != want.Received || have.Message != want.Message
 }
 
 // equalAnnouncements compares two announcements; times are compared as instants.

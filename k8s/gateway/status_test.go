@@ -24,31 +24,31 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		edit       func(*v1alpha1.GatewayReportStatus)
-		now, later bool
+		edit func(*v1alpha1.GatewayReportStatus)
+		want reportChanges
 	}{
-		"nothing":              {func(*v1alpha1.GatewayReportStatus) {}, false, false},
-		"the usual jitter":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(1200 * time.Microsecond) }, false, false},
-		"another round trip":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(2 * time.Millisecond) }, false, true},
-		"the first":            {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = nil }, false, true},
-		"another handshake":    {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, false, true},
-		"another endpoint":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, false, true},
-		"the link went down":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Up = false }, true, false},
-		"a lane less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LanesUp = 2 }, false, true},
-		"another link":         {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Remote = "b-1" }, true, false},
-		"a link less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links = nil }, true, false},
-		"another MTU":          {func(s *v1alpha1.GatewayReportStatus) { s.MTU = 1300 }, true, false},
-		"another key":          {func(s *v1alpha1.GatewayReportStatus) { s.PublicKey = "l" }, true, false},
-		"nothing yet":          {func(s *v1alpha1.GatewayReportStatus) { *s = v1alpha1.GatewayReportStatus{} }, true, false},
-		"the first handshake":  {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake = nil }, true, false},
-		"another announcement": {func(s *v1alpha1.GatewayReportStatus) { s.Announcement.ClusterID = "c" }, true, false},
-		"no announcement":      {func(s *v1alpha1.GatewayReportStatus) { s.Announcement = nil }, true, false},
-		"a refusal":            {func(s *v1alpha1.GatewayReportStatus) { s.Refusal = "no" }, true, false},
+		"nothing":              {func(*v1alpha1.GatewayReportStatus) {}, reportChanges{}},
+		"the usual jitter":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(1200 * time.Microsecond) }, reportChanges{}},
+		"another round trip":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(2 * time.Millisecond) }, reportChanges{later: true}},
+		"the first":            {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = nil }, reportChanges{later: true}},
+		"another handshake":    {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, reportChanges{later: true}},
+		"another endpoint":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, reportChanges{later: true}},
+		"the link went down":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Up = false }, reportChanges{own: true}},
+		"a lane less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LanesUp = 2 }, reportChanges{later: true}},
+		"another link":         {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Remote = "b-1" }, reportChanges{own: true}},
+		"a link less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links = nil }, reportChanges{own: true}},
+		"another MTU":          {func(s *v1alpha1.GatewayReportStatus) { s.MTU = 1300 }, reportChanges{own: true}},
+		"another key":          {func(s *v1alpha1.GatewayReportStatus) { s.PublicKey = "l" }, reportChanges{own: true}},
+		"nothing yet":          {func(s *v1alpha1.GatewayReportStatus) { *s = v1alpha1.GatewayReportStatus{} }, reportChanges{own: true, heard: true}},
+		"the first handshake":  {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake = nil }, reportChanges{own: true}},
+		"another announcement": {func(s *v1alpha1.GatewayReportStatus) { s.Announcement.ClusterID = "c" }, reportChanges{heard: true}},
+		"no announcement":      {func(s *v1alpha1.GatewayReportStatus) { s.Announcement = nil }, reportChanges{heard: true}},
+		"a refusal":            {func(s *v1alpha1.GatewayReportStatus) { s.Refusal = "no" }, reportChanges{heard: true}},
 	} {
 		want := base()
 		c.edit(&want)
-		if now, later := compareReports(base(), want); now != c.now || later != c.later {
-			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
+		if got := compareReports(base(), want); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestReportsAreWrittenAtOnceButNotAtAnyRate(t *testing.T) {
 		w := newReportWrites()
 		written := 0
 		for i := range 100 { // 20 s
-			if w.due(true, false) {
+			if write, _ := w.due(reportChanges{own: true}); write {
 				w.done(nil)
 				written++
 			} else if i < reportBurst {
@@ -92,25 +92,64 @@ func TestReportsAreWrittenAtOnceButNotAtAnyRate(t *testing.T) {
 	})
 }
 
+// The remote cluster announces something else every second, also while links go up and down.
+func TestT10_WhatTheRemoteClusterSaysIsWrittenSeldom(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newReportWrites()
+			written, links := 0, 0
+			for range 120 {
+				write, withoutHeard := w.due(reportChanges{own: own, heard: true})
+				if write {
+					w.done(nil)
+					links++
+				}
+				if write && !withoutHeard {
+					written++
+				}
+				time.Sleep(time.Second)
+			}
+			if most := heardBurst + 12; written > most || written < most-1 || own && links < 118 {
+				t.Errorf("own changes %v: in 2 minutes %d reports with what it says, want %d; %d in all", own, written, most, links)
+			}
+		})
+	}
+}
+
+func TestAReportWithoutWhatTheRemoteClusterSaysHasTheLastOfIt(t *testing.T) {
+	have := v1alpha1.GatewayReportStatus{Announcement: &v1alpha1.Announcement{ClusterID: "b"}, Refused: "old", Refusal: "old", Skew: "old", RevisionInEffect: 1, Services: &v1alpha1.ServicesReport{From: "a-0"}}
+	want := v1alpha1.GatewayReportStatus{MTU: 1400, Announcement: &v1alpha1.Announcement{ClusterID: "c"}, RevisionInEffect: 2, Services: &v1alpha1.ServicesReport{From: "a-1"}}
+	keepHeard(&want, have)
+	if c := compareReports(have, want); c != (reportChanges{own: true}) || want.Services.From != "a-0" {
+		t.Errorf("%+v of %+v", c, want)
+	}
+	want.Services = nil // the gateway is no longer the receiver
+	if keepHeard(&want, have); want.Services != nil {
+		t.Error("the state of receiving stays in the report of a gateway that does not receive")
+	}
+}
+
 func TestReportsThatCanWaitAndFailedOnesAreWrittenAtIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newReportWrites()
-		if !w.due(false, true) {
+		due := func(c reportChanges) bool { write, _ := w.due(c); return write }
+		if !due(reportChanges{later: true}) {
 			t.Fatal("the first report waits")
 		}
 		w.done(nil)
 		time.Sleep(reportTimeout - time.Second)
-		if w.due(false, true) || !w.due(true, false) {
+		if due(reportChanges{later: true}) || !due(reportChanges{own: true}) {
 			t.Error("within the interval, want only a report that matters now")
 		}
 		w.done(errors.New("the API server is away"))
 		time.Sleep(reportTimeout - time.Second)
-		if w.due(true, true) {
+		if due(reportChanges{own: true, heard: true, later: true}) {
 			t.Error("a failed report is repeated at once")
 		}
 		time.Sleep(time.Second)
-		if !w.due(false, true) {
+		if !due(reportChanges{later: true}) {
 			t.Error("a failed report is not repeated")
 		}
 	})
