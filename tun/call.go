@@ -193,7 +193,7 @@ func (l *Link) call(ctx context.Context) {
 			continue
 		}
 		failed := unanswered && (c.gaveUp || !l.carries(now)) || broken
-		found, err := resolveAll(ctx, endpoints)
+		found, err := l.names.resolveAll(ctx, endpoints, now)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
 		}
@@ -274,9 +274,9 @@ func (l *Link) changePort(rounds int) {
 }
 
 // resolveAll resolves endpoints. Those that do not resolve are omitted and part of the error.
-func resolveAll(ctx context.Context, endpoints []string) (found []netip.AddrPort, err error) {
+func (r *resolver) resolveAll(ctx context.Context, endpoints []string, now time.Time) (found []netip.AddrPort, err error) {
 	for _, e := range endpoints {
-		some, problem := resolve(ctx, e)
+		some, problem := r.resolve(ctx, e, now)
 		err = errors.Join(err, problem)
 		for _, a := range some {
 			if !slices.Contains(found, a) {

@@ -45,6 +45,7 @@ type Fabric struct {
 
 	options       Options
 	clock         *clock
+	names         *resolver // of endpoints
 	host          *Host
 	muxes         [config.MaxLanes]*underlay.Mux // by lane
 	links         atomic.Pointer[[]*Link]        // never nil; replaced, not changed
@@ -77,7 +78,7 @@ type Fabric struct {
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
 	f := &Fabric{
-		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), muxes: newMuxes(options.Underlay),
+		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), muxes: newMuxes(options.Underlay),
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),
 	}
 	f.links.Store(new([]*Link))
@@ -273,7 +274,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	listener := f.linkListeners[linkAddress(key.own, c.lane)]
 	l := &Link{
 		key: key, own: listener.address, listener: listener, tun: d, bind: f.muxes[c.lane].BoundedLink(key.own, &d.window),
-		log: f.options.Log, clock: f.clock, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
+		log: f.options.Log, clock: f.clock, names: f.names, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
 	}
 	l.known = func() { f.ask(l, f.clock.now()) }
 	d.takeProbe = func(b []byte) bool { return f.takeProbe(b, l) }

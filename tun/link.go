@@ -72,6 +72,7 @@ type Link struct {
 	bind     underlay.Bind
 	log      *slog.Logger // without the link's name
 	clock    *clock
+	names    *resolver
 	label    atomic.Pointer[label]
 	active   atomic.Bool // packets from nodes are directed to it
 	ending   atomic.Bool // removed: it only receives, and tells the far end so

@@ -2,6 +2,7 @@ package peering
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -18,6 +19,9 @@ const (
 	maxKeys      = 2
 	maxEndpoints = 8
 	maxEndpoint  = 260 // bytes
+	// maxAllEndpoints is the maximum length of all endpoints together, in bytes: 128 of IPv6
+	// have 6 KiB.
+	maxAllEndpoints = 8 << 10
 )
 
 // checkGateways returns an error if the announced gateways are invalid.
@@ -30,6 +34,7 @@ func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 	}
 	names := make(map[string]bool)
 	owners := make(map[v1alpha1.PublicKey]string)
+	length := 0
 	for _, g := range all {
 		switch {
 		case config.CheckLabel(g.Name) != nil:
@@ -54,12 +59,50 @@ func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 			owners[key] = g.Name
 		}
 		for _, e := range g.Endpoints {
+			if kind := special(e); kind != "" {
+				return fmt.Errorf("gateway %s: endpoint %s is %s; announce addresses at which the gateway can be reached from other hosts", g.Name, quote(e), kind)
+			}
 			if !IsEndpoint(e) {
 				return fmt.Errorf("gateway %s: %s is not a valid endpoint", g.Name, quote(e))
 			}
+			length += len(e)
 		}
 	}
+	if length > maxAllEndpoints {
+		return fmt.Errorf("its endpoints have %d bytes; announce at most %d: shorter names, or fewer endpoints", length, maxAllEndpoints)
+	}
 	return nil
+}
+
+// special returns what an endpoint is that no other host has, empty if it is none.
+func special(e v1alpha1.Endpoint) string {
+	host, _, err := net.SplitHostPort(string(e))
+	if err != nil {
+		return ""
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		if name := "." + strings.ToLower(strings.TrimSuffix(host, ".")); strings.HasSuffix(name, ".localhost") {
+			return "a name of the loopback address"
+		}
+		return ""
+	}
+	a = a.Unmap()
+	switch {
+	case a.IsLoopback():
+		return "a loopback address"
+	case a.IsLinkLocalUnicast():
+		return "a link-local address"
+	case a.IsMulticast():
+		return "a multicast address"
+	case a.IsUnspecified(), a.Is4() && a.As4()[0] == 0:
+		return "an unspecified address"
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "the broadcast address"
+	case a.Is4() && a.As4()[0] >= 240:
+		return "a reserved address"
+	}
+	return ""
 }
 
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?$`)

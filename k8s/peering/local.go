@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -39,6 +40,7 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 	if network != nil {
 		a.ClusterID, a.ExternalPrefixes = network.Status.ClusterID, network.Spec.ExternalCIDRs
 	}
+	length := 0 // of endpoints
 	for _, g := range p.Status.Gateways {
 		if g.PublicKey == "" {
 			continue
@@ -47,7 +49,15 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 		if g.NextPublicKey != "" {
 			keys = []v1alpha1.PublicKey{g.NextPublicKey, g.PublicKey}
 		}
-		a.Gateways = append(a.Gateways, v1alpha1.AnnouncedGateway{Name: g.Name, PublicKeys: keys, Endpoints: g.Endpoints[:min(len(g.Endpoints), maxEndpoints)]})
+		own := v1alpha1.AnnouncedGateway{Name: g.Name, PublicKeys: keys}
+		for _, e := range g.Endpoints[:min(len(g.Endpoints), maxEndpoints)] {
+			if length += len(e); length > maxAllEndpoints/config.MaxReplicas*(len(a.Gateways)+1) {
+				length -= len(e)
+				break // each gateway has its share
+			}
+			own.Endpoints = append(own.Endpoints, e)
+		}
+		a.Gateways = append(a.Gateways, own)
 	}
 	return a
 }

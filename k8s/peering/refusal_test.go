@@ -1,6 +1,8 @@
 package peering
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,6 +50,36 @@ var refused = []struct {
 		"gateway a-1 has the public key of gateway b-0 of the receiving cluster"},
 	{"an endpoint nowhere", func(a *v1alpha1.Announcement) { a.Gateways[1].Endpoints = []v1alpha1.Endpoint{"127.0.0.1"} },
 		`gateway a-1: "127.0.0.1" is not a valid endpoint`},
+	{"a loopback address", endpointAt("127.0.0.1:51840"), `gateway a-1: endpoint "127.0.0.1:51840" is a loopback address; announce`},
+	{"a loopback address of IPv6", endpointAt("[::1]:51840"), `gateway a-1: endpoint "[::1]:51840" is a loopback address`},
+	{"a loopback address of IPv4 in IPv6", endpointAt("[::ffff:127.0.0.1]:1"), `gateway a-1: endpoint "[::ffff:127.0.0.1]:1" is a loopback address`},
+	{"a name of the loopback address", endpointAt("LocalHost:51840"), `gateway a-1: endpoint "LocalHost:51840" is a name of the loopback address`},
+	{"a name below that", endpointAt("gw.localhost:51840"), `gateway a-1: endpoint "gw.localhost:51840" is a name of the loopback address`},
+	{"a link-local address", endpointAt("169.254.169.254:80"), `gateway a-1: endpoint "169.254.169.254:80" is a link-local address`},
+	{"a link-local address of IPv6", endpointAt("[fe80::1]:80"), `gateway a-1: endpoint "[fe80::1]:80" is a link-local address`},
+	{"a multicast address", endpointAt("224.0.0.1:80"), `gateway a-1: endpoint "224.0.0.1:80" is a multicast address`},
+	{"a multicast address of IPv6", endpointAt("[ff02::1]:80"), `gateway a-1: endpoint "[ff02::1]:80" is a multicast address`},
+	{"an unspecified address", endpointAt("0.0.0.0:80"), `gateway a-1: endpoint "0.0.0.0:80" is an unspecified address`},
+	{"the broadcast address", endpointAt("255.255.255.255:80"), `gateway a-1: endpoint "255.255.255.255:80" is the broadcast address`},
+	{"long names", func(a *v1alpha1.Announcement) {
+		for n := range 16 {
+			g := v1alpha1.AnnouncedGateway{Name: fmt.Sprint("a-", n+2), PublicKeys: []v1alpha1.PublicKey{keyNumber(n)}}
+			for e := range 8 {
+				g.Endpoints = append(g.Endpoints, v1alpha1.Endpoint(fmt.Sprintf("%s%d.x:51840", strings.Repeat("h", 240), e)))
+			}
+			a.Gateways = append(a.Gateways, g)
+		}
+		a.Gateways = a.Gateways[2:]
+	}, "its endpoints have 31872 bytes; announce at most 8192"},
+}
+
+func endpointAt(e v1alpha1.Endpoint) func(*v1alpha1.Announcement) {
+	return func(a *v1alpha1.Announcement) { a.Gateways[1].Endpoints = []v1alpha1.Endpoint{e} }
+}
+
+// keyNumber is a public key.
+func keyNumber(n int) v1alpha1.PublicKey {
+	return v1alpha1.PublicKey(base64.StdEncoding.EncodeToString([]byte{31: byte(n + 1)}))
 }
 
 func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
