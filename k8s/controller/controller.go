@@ -89,6 +89,7 @@ type controller struct {
 	client *client.Client
 	log    *slog.Logger
 	state  state
+	pacing *pacing
 	wake   chan struct{} // capacity one: something changed since the last pass began
 	waking atomic.Bool   // a batched wake-up is pending
 
@@ -168,6 +169,7 @@ func Run(ctx context.Context, o Options) error {
 
 		podsChanged: make(chan struct{}, 1),
 	}
+	c.pacing = newPacing(c.wakeUp)
 	c.clusterPods = newClusterPods(o.Client.Pods(""), c.podCIDRs, c.notifyPods)
 	if err := c.clusterPods.follow(c.nodes); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -285,7 +287,9 @@ func (c *controller) pass(ctx context.Context) error {
 	if c.processes != nil {
 		c.processes.follow(ctx, pods)
 	}
-	p := newPlan(c.client, network, c.nodes.List(), merge(peerings, network, pods, now), c.mappings.List(), now)
+	merged := merge(peerings, network, pods, now)
+	c.pacing.hold(peerings, merged, network.clusterID, now)
+	p := newPlan(c.client, network, c.nodes.List(), merged, c.mappings.List(), now)
 	p.attachable, p.helpers = c.attachable(p.nodes), c.helpers
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {

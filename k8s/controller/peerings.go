@@ -33,6 +33,9 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 		if ok && is.ResourceVersion == peering.ResourceVersion && reflect.DeepEqual(status, is.Status) {
 			continue
 		}
+		if ok && !c.pacing.status(peering, &is.Status, &status, p.now) {
+			continue
+		}
 		// What gateways reported earlier is read from the status, so that it must not be
 		// replaced by an older one.
 		_, err := c.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
