@@ -50,7 +50,7 @@ func named(answers map[string][]string) (r *resolver, questions map[string]int) 
 	return r, questions
 }
 
-// 32 links with 8 names each, all of which are called as often as links call.
+// 32 links with 8 names each, which are resolved as often as links initiate.
 func TestT10_NamesAreLookedUpAtARate(t *testing.T) {
 	t.Parallel()
 	r, questions := named(nil)
