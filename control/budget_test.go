@@ -32,6 +32,8 @@ func serveLogged(t *testing.T, l net.Listener, accept func(Link, Announcement) e
 
 // flood sends a request on one connection again and again for some time, and returns the
 // number of answers.
+//
+//strait:virtualtime
 func flood(t *testing.T, l *pipes, request string, span time.Duration) (answers int) {
 	t.Helper()
 	c := connect(t, l)
