@@ -3,12 +3,7 @@
 package gateway
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,28 +12,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	mcscrds "sigs.k8s.io/mcs-api/config/crd"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/k8s/services"
-	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/program"
 )
@@ -105,7 +94,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	t.Logf("before: etcd %d MiB, controller %d MiB", before>>20, memory>>20)
 
 	attack := newHostileExports()
-	bad := receive(t, admin, "bad", func(l net.Listener) { _ = http.Serve(l, attack) })
+	bad, _ := receive(t, admin, "bad", func(l net.Listener) { _ = http.Serve(l, attack) })
 	begun := time.Now()
 	var latencies []time.Duration
 	for n := 1; time.Since(begun) < span; n++ {
@@ -135,72 +124,6 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	if report.Received < 100 || requests < 3 {
 		t.Errorf("the attack did too little: %d requests, %+v", requests, report)
 	}
-}
-
-// gatewayUp creates the pod of a gateway and its report of a link that is up.
-func gatewayUp(t *testing.T, admin *client.Client, name string) {
-	t.Helper()
-	var set *appsv1.StatefulSet
-	kube.Until(t, "the StatefulSet of "+name, func() string {
-		var err error
-		if set, err = admin.StatefulSets("strait-gateways").Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	pod, err := admin.Pods("strait-gateways").Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-0", Labels: map[string]string{peering.Label: name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}},
-		Spec: corev1.PodSpec{NodeName: "node-1", AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "gateway", Image: "i"}}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.0.9"}}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	pod, err = admin.Pods("strait-gateways").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
-	must(t, err)
-	_, err = admin.GatewayReports("strait-gateways").Create(t.Context(), &v1alpha1.GatewayReport{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-0", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}},
-		Status:     v1alpha1.GatewayReportStatus{Peering: name, Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true}}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-}
-
-// receive runs the receiver of a Peering, to which a far end sends its exports.
-func receive(t *testing.T, admin *client.Client, name string, serve func(net.Listener)) *receiver {
-	t.Helper()
-	l := &wire{arriving: make(chan net.Conn), closed: make(chan struct{})}
-	link := control.Link{Name: "a-0", Gateway: "a-0", OwnKey: config.Key{31: 1}, RemoteKey: config.Key{31: 2}}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("peering", name)
-	r := &receiver{
-		options: &Options{Peering: name, Namespace: "strait-gateways", Name: name + "-0"}, client: admin, metrics: newMetrics(), log: log, changed: make(chan struct{}, 1),
-		importer: control.ImporterOptions{
-			Up: func() []control.Link { return []control.Link{link} },
-			Dial: func(ctx context.Context, _ control.Link) (net.Conn, error) {
-				near, far := net.Pipe()
-				select {
-				case l.arriving <- far:
-					return near, nil
-				case <-l.closed:
-				case <-ctx.Done():
-				}
-				return nil, net.ErrClosed
-			},
-			Jitter: func() float64 { return 0 }, Log: log,
-		},
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { serve(l) })
-	running.Go(func() { r.run(ctx) })
-	t.Cleanup(func() { cancel(); l.Close(); running.Wait() })
-	kube.Until(t, "Peering "+name+" has a receiver", func() string {
-		p, err := admin.Peerings().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil || p.Status.Services == nil || p.Status.Services.Receiver == "" || len(p.Status.Prefixes) == 0 {
-			return fmt.Sprint("not yet: ", err)
-		}
-		r.follow(p, time.Now())
-		return ""
-	})
-	return r
 }
 
 // changeOne changes a Service of the honest cluster, and returns how long it takes until its
@@ -254,73 +177,4 @@ func peakMemory(t *testing.T, p *program.Program) int64 {
 	n, err := strconv.ParseInt(string(found[1]), 10, 64)
 	must(t, err)
 	return n << 10
-}
-
-// hostileExports are the exports of a cluster that sends as much as an importer reads, and
-// changes everything all the time: many small Services, and large ones of all kinds, also
-// larger than permitted.
-type hostileExports struct {
-	mu       sync.Mutex
-	requests int
-	sent     int
-	digest   [16]byte
-	hashes   map[string][16]byte
-}
-
-func newHostileExports() *hostileExports { return &hostileExports{hashes: make(map[string][16]byte)} }
-
-func (h *hostileExports) numbers() (requests, sent int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.requests, h.sent
-}
-
-// ServeHTTP answers a request for exports.
-func (h *hostileExports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.requests++
-	snapshot := ""
-	if r.URL.Query().Get("epoch") == "" {
-		snapshot = `"snapshot":1,`
-		clear(h.hashes)
-		h.digest = [16]byte{}
-	}
-	var records []string
-	for n := range 900 {
-		i := h.requests*900 + n
-		of := v1alpha1.ServiceRecord{
-			Namespace: "shop", Name: fmt.Sprint("s", i%2500), ExportedAt: metav1.Unix(1_000_000_000, 0), Type: v1alpha1.ServiceRecordClusterSetIP,
-			Ports: []v1alpha1.ServiceRecordPort{{Name: "web", Protocol: corev1.ProtocolTCP, Port: int32(1 + i%60000)}},
-		}
-		group := v1alpha1.ServiceRecordEndpoints{AddressType: discoveryv1.AddressTypeIPv4, Ports: of.Ports}
-		for e := range 1 + i%20 {
-			group.Endpoints = append(group.Endpoints, v1alpha1.ServiceRecordEndpoint{Address: fmt.Sprintf("172.20.%d.%d", i>>8&0xff, e), Ready: i%2 == 0})
-		}
-		switch i % 30 {
-		case 0:
-			of.Ports, group.Ports = longPorts(100), longPorts(100)
-		case 1:
-			of.Annotations = map[string]string{"a": strings.Repeat("x", merge.MaxProperties-100)}
-		case 2:
-			of.Endpoints = slices.Repeat([]v1alpha1.ServiceRecordEndpoints{{AddressType: discoveryv1.AddressTypeIPv4}}, 60)
-		case 3:
-			of.Annotations = map[string]string{"a": strings.Repeat("x", 10<<10)}
-		}
-		of.Endpoints = append(of.Endpoints, group)
-		text, err := json.Marshal(of)
-		if err != nil {
-			panic(err)
-		}
-		sum := sha256.Sum256(text)
-		was := h.hashes[of.Name]
-		h.hashes[of.Name] = [16]byte(sum[:])
-		for b := range h.digest {
-			h.digest[b] ^= was[b] ^ sum[b]
-		}
-		records = append(records, string(text))
-	}
-	page := fmt.Sprintf(`{"epoch":"e","revision":%d,%s"digest":%q,"services":[%s]}`, h.requests+1, snapshot, hex.EncodeToString(h.digest[:]), strings.Join(records, ","))
-	h.sent += len(page)
-	_, _ = io.WriteString(w, page)
 }

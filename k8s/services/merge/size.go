@@ -25,7 +25,7 @@ const DefaultMaxBytes = 8 << 20
 // Bytes of the parts of a record in JSON, without the texts in them.
 const (
 	recordBytes   = 512 // with the metadata of its object
-	propertyBytes = 24 // more than in JSON, because of the maps in memory
+	propertyBytes = 24  // more than in JSON, because of the maps in memory
 	portBytes     = 48
 	groupBytes    = 32
 	endpointBytes = 48
