@@ -30,14 +30,14 @@ func TestARestartWritesNothingToARealAPIServer(t *testing.T) {
 	p, err = c.Peerings().Create(t.Context(), p, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Peerings().Delete(context.Background(), p.Name, metav1.DeleteOptions{})) })
-	policy := &importPolicy{uid: p.UID, maxServices: 9, maxEndpoints: 9, prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}
+	policy := &importPolicy{uid: p.UID, maxServices: 9, maxEndpoints: 9, maxBytes: 1 << 20, prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}
 	options := &Options{Peering: p.Name, Namespace: "received"}
 	key := control.ServiceKey{Namespace: "shop", Name: "web"}
 	text, err := json.Marshal(service(t, key.Name))
 	must(t, err)
 	apply := func(existing map[string]storedService) (version string, all map[string]storedService) {
 		t.Helper()
-		s := newReceivedServices(c, options, policy, existing)
+		s := newReceivedServices(c, options, policy, new(writeBudget), existing)
 		must(t, s.Apply(t.Context(), []control.ServiceRecord{{Key: key, JSON: text}}, nil))
 		o, err := c.ReceivedServices("received").Get(t.Context(), "web.shop.received", metav1.GetOptions{})
 		must(t, err)
