@@ -43,13 +43,13 @@ func newPacing(wake func()) *pacing {
 // hold keeps the announcement in effect of Peerings whose next one is delayed. merged are the
 // Peerings with the next ones.
 func (c *pacing) hold(peerings, merged []*v1alpha1.Peering, own v1alpha1.ClusterID, now time.Time) {
-	present := make(map[types.UID]bool, len(peerings))
+	present, holders := make(map[types.UID]bool, len(peerings)), peering.HoldersOf(own, peerings)
 	for i, p := range peerings {
 		present[p.UID] = true
 		of := c.of(p)
 		is, next := p.Status.Announcement, merged[i].Status.Announcement
 		switch {
-		case is == nil || next == nil || reflect.DeepEqual(is, next) || peering.Refusal(p, own, is) != nil: // the first one, or the spec has changed
+		case is == nil || next == nil || reflect.DeepEqual(is, next) || peering.Refusal(p, holders, is) != nil: // the first one, or the spec has changed
 		case reflect.DeepEqual(next, of.permitted):
 		case !c.take(of, &of.announcements, now):
 			merged[i].Status.Announcement = is.DeepCopy()

@@ -150,7 +150,7 @@ func TestT10_TheLargestAnnouncementMakesASmallStatus(t *testing.T) {
 			s.inForce = append(s.inForce, claims.Spec{Owner: owner, Pool: v1alpha1.PoolRemap, For: v1alpha1.CIDR(cidr), Prefix: v1alpha1.CIDR("fd1" + cidr[3:])})
 		}
 	}
-	if err := peering.Refusal(s.peering, "a", a); err != nil {
+	if err := peering.Refusal(s.peering, peering.HoldersOf("a", []*v1alpha1.Peering{s.peering}), a); err != nil {
 		t.Fatal(err)
 	}
 	s.pass()
@@ -166,7 +166,7 @@ func TestT10_TheLargestAnnouncementMakesASmallStatus(t *testing.T) {
 		t.Errorf("the status has %d bytes, want at most %d", len(text), maxStatus)
 	}
 	a.Gateways[0].Endpoints[0] = v1alpha1.Endpoint(strings.Repeat("h", 253) + ":51840")
-	if err := peering.Refusal(s.peering, "a", a); err == nil {
+	if err := peering.Refusal(s.peering, peering.HoldersOf("a", []*v1alpha1.Peering{s.peering}), a); err == nil {
 		t.Error("longer endpoints are accepted")
 	}
 }

@@ -11,8 +11,9 @@ import (
 const (
 	// MaxProperties is the maximum length of all labels and annotations.
 	MaxProperties = 4 << 10
-	// maxDescription is the maximum size of everything but endpoints.
-	maxDescription = 64 << 10
+	// maxDescription is the maximum size of everything but endpoints: enough for as many ports as
+	// are exported.
+	maxDescription = 128 << 10
 	// MaxRecordEndpoints is the maximum number of endpoints: one object has to hold all of
 	// them, in about 0.7 MB.
 	MaxRecordEndpoints = 5000
