@@ -121,11 +121,11 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		Sources:            n.sources,
 		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady, v1alpha1.ConditionNodesAttached),
 	}
+	for _, p := range n.apiServers {
+		s.APIServers = append(s.APIServers, v1alpha1.IP(p.Addr().String()))
+	}
+	s.APIServers = limited(s.APIServers, maxAPIServers)
 	if n.withoutNodes {
-		for _, p := range n.apiServers {
-			s.APIServers = append(s.APIServers, v1alpha1.IP(p.Addr().String()))
-		}
-		s.APIServers = limited(s.APIServers, maxAPIServers)
 		for _, a := range n.gatewayPods {
 			s.Gateways = append(s.Gateways, v1alpha1.IP(a.String()))
 		}

@@ -72,6 +72,7 @@ func (t *translation) reserve() {
 		t.out.reserved.add("the pods of this cluster", ranges(s.PodCIDRs)...)
 		t.out.reserved.add("the Services of this cluster", ranges(s.ServiceCIDRs)...)
 		t.out.reserved.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
+		t.out.reserved.hosts("the API server of this cluster", addresses(s.APIServers)...)
 		t.out.reserved.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
 		t.out.reserved.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
 		t.out.reserved.add("spec.reservedCIDRs of the ClusterNetwork", ranges(spec.ReservedCIDRs)...)

@@ -103,7 +103,11 @@ func TestT3_AGatewayMaySendOnlyFromTheCIDRsOfItsOwnPeering(t *testing.T) {
 func TestT7_WhatANodeNeedsIsNeverRoutedIntoAPeering(t *testing.T) {
 	for name, change := range map[string]func(*input){
 		"an address of a device": func(in *input) { in.own = []netip.Addr{netip.MustParseAddr("17.1.2.3")} },
-		"a resolver":             func(in *input) { in.resolvers = []netip.Addr{netip.MustParseAddr("17.53.53.53")} },
+		"the API server": func(in *input) {
+			in.network = in.network.DeepCopy()
+			in.network.Status.APIServers = []v1alpha1.IP{"17.6.4.43"}
+		},
+		"a resolver": func(in *input) { in.resolvers = []netip.Addr{netip.MustParseAddr("17.53.53.53")} },
 	} {
 		in := example()
 		change(&in)

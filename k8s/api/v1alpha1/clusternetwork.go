@@ -204,8 +204,8 @@ type ClusterNetworkStatus struct {
 	// +optional
 	WithoutNodes bool `json:"withoutNodes,omitempty"`
 
-	// APIServers are the addresses of the API server, which gateways do not connect to for
-	// remote clusters. Only in a cluster without node helpers.
+	// APIServers are the addresses of the API server. Nodes route none of them into a Peering, and
+	// gateways do not connect to them for remote clusters.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
