@@ -197,26 +197,8 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	r := Result{Verdict: ToTunnel, Owner: owner, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
-	// Complete what the sender's kernel offloaded to a network card: TCP segmentation, UDP
-	// segmentation, or only the checksum.
-	segment, udp := 0, e.datagram != 0 && ip.Proto == packet.ProtoUDP // segment: TCP is cut to that, bytes; 0 = it is not cut
-	cwrOnce := false
-	switch {
-	case longest != 0: // a reassembled datagram may be fragmented as before
-	case udp:
-		longest = min(len(b), int(ip.Header)+packet.UDPHeaderLen+e.datagram)
-	default:
-		longest = len(b)
-	}
-	if !udp && packet.IsPartial(b, ip) {
-		if segment, cwrOnce = e.g.hints.segment(t, b, ip, r.Hash); segment == 0 {
-			packet.Complete(b, ip)
-		}
-	}
-	// A tunnel that carries less than every IPv6 link has to (RFC 8200 section 5) fragments: the sender
-	// would ignore an error.
-	below := ip.Version == 6 && longest > t.tunnelMTU && len(b) <= packet.MinIPv6MTU && !udp && segment == 0
-	if longest > t.tunnelMTU && segment == 0 && (ip.DF || udp) && !below {
+	how, fits := e.fit(t, b, ip, longest, r.Hash)
+	if !fits {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}
 
@@ -239,24 +221,11 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	e.g.see(IntoTunnel, b)
 	e.g.mark(node, now)
-	valid := true
-	switch {
-	case segment != 0:
-		r.Pieces = &e.pieces
-		if valid = r.Pieces.Segments(b, ip, segment); cwrOnce {
-			r.Pieces.CWROnce()
-		}
-	case udp:
-		r.Pieces = &e.pieces
-		valid = r.Pieces.Datagrams(b, ip, e.datagram)
-	case below:
-		r.Pieces = &e.pieces
-		valid = r.Pieces.FragmentsBelowMinimum(b, ip, t.tunnelMTU, r.Hash^e.g.fragmentIDs.Add(1))
-	case len(b) > t.tunnelMTU:
-		r.Pieces = &e.pieces
-		valid = flows.cut(r.Pieces, b, ip, min(longest, t.tunnelMTU))
+	if how.by == uncut {
+		return r
 	}
-	if !valid {
+	r.Pieces = &e.pieces
+	if !e.divide(flows, b, ip, how, r.Hash) {
 		return drop(UpperHeader)
 	}
 	return r
