@@ -69,18 +69,16 @@ func (k *Kernel) addTable(table *nftables.Table, t Table, counted map[Refused]ex
 		chains[c.Name] = k.tables.AddChain(&c)
 	}
 	sets := &setAdder{conn: k.tables, table: table}
-	rules := slices.Concat(t.Sources.rules(), t.Ingress.rules(sets))
+	rules, fingerprint := slices.Concat(t.Sources.rules(), t.Ingress.rules(sets)), t.fingerprint()
 	for i, r := range rules {
 		expressions := r.expressions
 		if r.refused != "" {
-			of := refusedBy(r.chain, r.refused)
-			counter := counted[of]
-			delete(counted, of) // the first of several rules continues their sum
+			counter := counted[refusedBy(r.chain, r.refused)]
 			expressions = append(slices.Clone(expressions), &counter, &expr.Verdict{Kind: expr.VerdictDrop})
 		}
 		k.tables.AddRule(&nftables.Rule{
 			Table: table, Chain: chains[r.chain], Exprs: expressions,
-			UserData: userdata.AppendString(nil, userdata.TypeComment, mark(t.fingerprint(), i, len(rules), r.refused)),
+			UserData: userdata.AppendString(nil, userdata.TypeComment, mark(fingerprint, i, len(rules), r.refused)),
 		})
 	}
 	return sets.err

@@ -35,8 +35,7 @@ func refusedBy(chain, reason string) Refused {
 	return Refused{strings.TrimSuffix(chain, suffixTo), reason}
 }
 
-// refusedIn reads the counters of the table. A reason that has several rules in a chain has the
-// sum of them.
+// refusedIn reads the counters of the table. Each reason has one rule for a link.
 func refusedIn(conn *nftables.Conn) (map[Refused]expr.Counter, error) {
 	rules, _, err := readTable(conn)
 	if err != nil {
@@ -52,7 +51,7 @@ func refusedIn(conn *nftables.Conn) (map[Refused]expr.Counter, error) {
 		of := refusedBy(r.Chain.Name, fields[2])
 		for _, e := range r.Exprs {
 			if c, is := e.(*expr.Counter); is {
-				counted[of] = expr.Counter{Packets: counted[of].Packets + c.Packets, Bytes: counted[of].Bytes + c.Bytes}
+				counted[of] = *c
 			}
 		}
 	}

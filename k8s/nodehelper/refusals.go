@@ -46,7 +46,7 @@ func (r *refusals) reasons(link string, now time.Time) (all []string) {
 	return all
 }
 
-// refused sets the reasons of each gateway, and stores the counters for metrics.
+// refused sets the reasons of each gateway, and stores the names of gateways by link for metrics.
 func (h *helper) refused(gateways []gateway) {
 	now := time.Now()
 	if !now.Before(h.refusals.next) {
