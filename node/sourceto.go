@@ -3,26 +3,7 @@ package node
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-
-	"github.com/vishvananda/netlink"
 )
-
-// Addresses returns the addresses of all devices of the node, sorted, except loopback and
-// link-local ones. It changes nothing; the goroutine that calls SourceTo may call it.
-func (k *Kernel) Addresses() (all []netip.Addr, err error) {
-	listed, err := k.asked.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return nil, fmt.Errorf("node: list the addresses of the node: %w", err)
-	}
-	for _, l := range listed {
-		if a := addressOf(l.IP); ordinary(a) {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all), nil
-}
 
 // SourceTo returns the source address of packets from the node itself to an address, by its
 // routes. It changes nothing, and one goroutine may call it while Keep runs.

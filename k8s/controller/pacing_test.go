@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,8 @@ import (
 func TestT10_WhatARemoteClusterAnnouncesChangesAPeeringSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		woken := 0
-		c := newPacing(func() { woken++ })
+		var woken atomic.Int64
+		c := newPacing(func() { woken.Add(1) })
 		s := working()
 		own := s.network.clusterID
 		changes := 0
@@ -45,8 +46,8 @@ func TestT10_WhatARemoteClusterAnnouncesChangesAPeeringSeldom(t *testing.T) {
 		if most := pacedBurst + 12; changes > most || changes < most-1 {
 			t.Errorf("%d changes in 2 minutes, want %d", changes, most)
 		}
-		if woken < 10 || woken > 13 {
-			t.Errorf("%d passes begin because of delayed announcements", woken)
+		if n := woken.Load(); n < 10 || n > 13 {
+			t.Errorf("%d passes begin because of delayed announcements", n)
 		}
 		time.Sleep(pacedInterval)
 		if last := announce(120); last.Status.Announcement.Revision != 120 {

@@ -85,9 +85,13 @@ func TestTheReportSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 		t.Errorf("when the gateway has ended it says of its links %+v", links)
 	}
 	w.run(t)
-	w.eventually(t, "the link is up again", func() bool { return len(w.links(t)) == 1 && w.links(t)[0].Up })
+	up := func() bool {
+		links := w.links(t)
+		return len(links) == 1 && links[0].Up
+	}
+	w.eventually(t, "the link is up again", up)
 	must(t, w.admin.GatewayReports("strait").Delete(t.Context(), "b-0", metav1.DeleteOptions{}))
-	w.eventually(t, "the report is there again", func() bool { return len(w.links(t)) == 1 && w.links(t)[0].Up })
+	w.eventually(t, "the report is there again", up)
 	if p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{}); err != nil || p.ResourceVersion != before.ResourceVersion {
 		t.Errorf("it wrote to its Peering: %+v, %v", p, err)
 	}

@@ -77,7 +77,6 @@ func (t *translation) reserve() {
 		t.out.reserved.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
 		t.out.reserved.add("spec.reservedCIDRs of the ClusterNetwork", ranges(spec.ReservedCIDRs)...)
 	}
-	t.out.reserved.hosts("this node", t.own...)
 	t.out.reserved.hosts("a resolver of this node", t.resolvers...)
 	if t.attachment != nil {
 		t.out.reserved.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)

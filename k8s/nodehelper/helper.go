@@ -241,10 +241,6 @@ func (h *helper) input() input {
 	in.answers, in.joining, in.unlinked = h.probes.known()
 	in.sources = h.sources(in.peerings)
 	in.resolvers = resolvers()
-	var err error
-	if in.own, err = h.Kernel.Addresses(); err != nil {
-		h.Log.Warn("cannot read the addresses of the node; those in its NodeAttachment are known", "error", err)
-	}
 	if a, ok := h.attachments.Get(h.Node); ok {
 		in.attachment = a
 	}

@@ -28,7 +28,7 @@ import (
 // a gateway in it:
 //
 //	node ───────────────── gateway
-//	192.0.2.21           192.0.2.10      the underlay; 192.0.2.12 is the gateway's as well
+//	192.0.2.21           192.0.2.10      the underlay; 192.0.2.12 is the gateway's next address
 //	10.80.0.11 ═══════════ 10.80.0.1     the overlay
 //	                       10.71.2.9     what the other cluster has
 //
@@ -57,7 +57,7 @@ addr add 192.0.2.10/24 dev eth0
 addr add 192.0.2.12/24 dev eth0
 link set eth0 up
 addr add 10.71.2.9/32 dev lo
-link add overlay address 0a:58:0a:50:00:01 mtu 1400 type vxlan id %d local 192.0.2.10 dstport 6092 nolearning
+link add overlay address 0a:58:0a:50:00:01 mtu 1400 type vxlan id %d dstport 6092 nolearning
 addr add 10.80.0.1/32 dev overlay
 link set overlay up
 neigh add 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent

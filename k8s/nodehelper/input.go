@@ -17,7 +17,6 @@ type input struct {
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
-	own       []netip.Addr // addresses of the node's devices
 	resolvers []netip.Addr // of the node
 
 	sources  map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known

@@ -36,7 +36,10 @@ func TestClustersAreJoinedWithTwoKubeconfigs(t *testing.T) {
 		p.a.collect(t)
 		joined := p.joinByPeer(t)
 		p.a.runGateway(t, "b-0", 0, "11")
-		p.joined(t, <-joined)
+		if out := <-joined; !strings.HasPrefix(out, "1 ") {
+			t.Errorf("without --yes, strait peer adds keys to those that a Peering trusts: %s", out)
+		}
+		p.joined(t, <-p.joinByPeer(t, "--yes"))
 		if p.a.peering(t, "b").Status.Gateways[0].PublicKey == key {
 			t.Error("the gateway has its old key")
 		}
@@ -45,10 +48,10 @@ func TestClustersAreJoinedWithTwoKubeconfigs(t *testing.T) {
 
 // joinByPeer joins both clusters with strait peer, which waits for gateways that have not
 // started yet.
-func (p *pair) joinByPeer(t *testing.T) <-chan string {
+func (p *pair) joinByPeer(t *testing.T, arguments ...string) <-chan string {
 	joined := make(chan string, 1)
 	go func() {
-		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--replicas", "1", "--wait", joinWait)
+		out, status := operate(t, append([]string{"peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--replicas", "1", "--wait", joinWait}, arguments...)...)
 		joined <- fmt.Sprintf("%d %s", status, out)
 	}()
 	return joined
