@@ -15,6 +15,7 @@ import (
 // The topology under attack has these additions:
 //
 //	attacker pod ── nodeA    10.0.1.66, next to the pod whose transfer must continue
+//	nodeA                    configured by package node, as the node helper does it
 //	outsider ── gwA          198.51.100.2, and any other address of 198.51.100.0/24;
 //	                         also the location of b-1, a second peer with a valid key
 //	node-2                   10.0.3.0/24, in gateway A's configuration only
@@ -47,6 +48,7 @@ func buildHostile(t *testing.T, setup hostileSetup) *hostile {
 	top := wire(t, options{})
 	h := &hostile{t: t, title: setup.title, more: setup.more, top: top}
 	h.attackers.key = newKeyPair(t)
+	h.node = keepNode(t, top.a)
 	h.joinAttackers(t)
 	keys := [2]keyPair{newKeyPair(t), newKeyPair(t)}
 	h.attackers.gatewayKey = keys[0].public
@@ -75,6 +77,7 @@ func buildHostile(t *testing.T, setup hostileSetup) *hostile {
 	top.a.gateway.waitReady(t)
 	top.b.gateway.waitReady(t)
 	h.watch = newWatch(t, top)
+	h.watch.receive(t, nodeItself, top.a.node)
 	return h
 }
 
@@ -165,11 +168,14 @@ func (h *hostile) expectWatchersSee(t *testing.T) {
 	n, top := h.attacks, h.top
 	far := netip.AddrPortFrom(top.a.sees(top.b.pod4), 9)
 	fromPod := h.attackers.pod.fromAnywhere(t, far.Addr())
-	want := []string{"gateway b to its node", "pod b", "gateway a to its node", "pod a"}
+	bridge := netip.AddrPortFrom(top.a.bridge4, 9)
+	toNode := h.attackers.pod.fromAnywhere(t, bridge.Addr())
+	want := []string{"gateway b to its node", "pod b", toNodeA, "pod a", nodeItself}
 	eventually(t, "the watchers see packets that may cross", func() bool {
 		fromPod(udpTo(netip.AddrPortFrom(h.attackers.pod4, 9), far, marked(n, 32)))
 		h.attackers.peer.send(h.fromPeer(marked(n, 32)))
-		_, where := h.watch.count(n)
+		toNode(udpTo(netip.AddrPortFrom(h.attackers.pod4, 9), bridge, marked(n, 32)))
+		_, where := h.watch.count(n, "")
 		for _, point := range want {
 			if !strings.Contains(where, point) {
 				return false

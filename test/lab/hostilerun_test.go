@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/node"
 	"strait.dev/strait/test/program"
 	"strait.dev/strait/test/wait"
 )
@@ -27,6 +28,8 @@ type attack struct {
 	// complete: every packet is counted there, or by the kernel as dropped because the
 	// gateway's socket buffer was full.
 	complete bool
+	// toNode: gateway A forwards the packets, and its node refuses them.
+	toNode bool
 	// passes is why marked packets may pass. Empty: none may.
 	passes string
 	// exactly is how many do, where that is known, and why.
@@ -48,6 +51,7 @@ type hostile struct {
 	title     string
 	more      string // of gateway A's configuration
 	top       *topology
+	node      *node.Kernel // of node A
 	watch     *markWatch
 	loads     []*load
 	calm      []float64 // goodput of the undisturbed windows, bytes per second
@@ -178,7 +182,11 @@ func (h *hostile) run(t *testing.T, a attack) {
 	}
 	counted()
 	var where string
-	r.seen, where = h.watch.count(n)
+	var except string
+	if a.toNode {
+		except = toNodeA
+	}
+	r.seen, where = h.watch.count(n, except)
 	if r.seen != a.exactly && a.passes == "" {
 		t.Errorf("%s: %d packets passed, want %d: %s", a.name, r.seen, a.exactly, where)
 	}
@@ -289,7 +297,7 @@ func (c counted) since(before counted) counted {
 	return rise
 }
 
-// counters returns the drop counters of both gateways.
+// counters returns the drop counters of both gateways and of node A.
 func (h *hostile) counters(t *testing.T) counted {
 	t.Helper()
 	c := make(counted)
@@ -313,6 +321,13 @@ func (h *hostile) counters(t *testing.T) counted {
 				c[s.name+"/"+label(labels, "socket")+"/overflow"] += v
 			}
 		}
+	}
+	refused, err := h.node.Refused()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, packets := range refused {
+		c["a/node/"+of.Reason] += float64(packets)
 	}
 	return c
 }

@@ -46,6 +46,12 @@ func (h *hostile) outsideTheGrant() []attack {
 			},
 		}
 	}
+	// The node refuses what the gateway forwards: a node has external addresses to get answers.
+	node := func(name, source string, to ...string) attack {
+		a := peer(name, []string{"a/node/node_not_granted"}, true, func(int) string { return source }, to...)
+		a.toNode = true
+		return a
+	}
 	is := func(source string) func(int) string { return func(int) string { return source } }
 	pod4, pod6 := h.top.a.pod4.String(), h.top.a.pod6.String()
 	return []attack{
@@ -57,6 +63,8 @@ func (h *hostile) outsideTheGrant() []attack {
 			"10.80.0.11", "10.80.0.1", "10.96.0.1", "10.96.0.10", "203.0.113.2", "192.168.0.1", "10.71.2.9"),
 		peer("to the same, IPv6", []string{"a/ingress/destination_not_granted"}, true, is("fd00:10:0:2::66"),
 			"fd00:80::11", "fd00:80::1", "fd00:96::1", "2001:db8:113::2", "fd00:71:0:2::9"),
+		node("to a node through its external address", "10.0.2.66", "10.70.0.11"),
+		node("to the same, IPv6", "fd00:10:0:2::66", "fd00:70::11"),
 		peer("to granted addresses without a node", []string{"a/ingress/no_node"}, true, is("10.0.2.66"), "10.0.77.1", "10.70.0.99", "10.70.255.254"),
 		peer("to the metadata service and other martians", []string{"a/ingress/martian", "a/ingress/multicast"}, true, is("10.70.0.11"),
 			"169.254.169.254", "127.0.0.1", "0.0.0.0", "240.0.0.1", "224.0.0.251", "255.255.255.255"),
@@ -187,7 +195,7 @@ func (h *hostile) sendValidToA(t *testing.T, n uint8, count int) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	eventually(t, "the valid datagrams arrive", func() bool {
-		seen, _ := h.watch.count(n)
+		seen, _ := h.watch.count(n, "")
 		return seen >= 2*count
 	})
 }

@@ -42,11 +42,40 @@ func newWatch(t *testing.T, top *topology) *markWatch {
 	w := &markWatch{}
 	for _, s := range []*site{top.a, top.b} {
 		const outer = 14 + 20 + 8 + 8 // Ethernet, IPv4, UDP, tunnel header
-		w.look(t, "gateway "+s.name+" to its node", s.node, "gw0", outer+14, skipBulk(outer+14))
+		w.look(t, toNode(s), s.node, "gw0", outer+14, skipBulk(outer+14))
 		w.look(t, "gateway "+s.name+" in plain text", top.other(s).gw, "wan", 14, skipWireGuard)
 		w.look(t, "pod "+s.name, s.pod, "eth0", 14, skipBulk(14))
 	}
 	return w
+}
+
+// The watch points on the way to node A and in it.
+const (
+	toNodeA    = "gateway a to its node"
+	nodeItself = "node a itself"
+)
+
+// payloadOnly is the offset of IP packets where none are captured: beyond every frame.
+const payloadOnly = 1 << 20
+
+func toNode(s *site) string { return "gateway " + s.name + " to its node" }
+
+// receive counts marked datagrams that a process of n receives on the port of attacks.
+func (w *markWatch) receive(t *testing.T, name string, n *namespace) {
+	t.Helper()
+	var fd int
+	if err := n.in(func() (err error) {
+		if fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}); err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrInet6{Port: 9}) // of both families
+	}); err != nil {
+		t.Fatalf("watch what %s receives: %v", n.role, err)
+	}
+	w.collect(t, fd, name, payloadOnly)
 }
 
 // look counts marked frames that arrive on a device of n and match the filter.
@@ -60,6 +89,11 @@ func (w *markWatch) look(t *testing.T, name string, n *namespace, dev string, ip
 	if err != nil {
 		t.Fatalf("watch %s of %s: %v", dev, n.role, err)
 	}
+	w.collect(t, fd, name, ip)
+}
+
+// collect counts what a socket receives until the test ends, and closes it.
+func (w *markWatch) collect(t *testing.T, fd int, name string, ip int) {
 	p, stop, stopped := &watchPoint{name: name, ip: ip}, make(chan struct{}), make(chan struct{})
 	w.points = append(w.points, p)
 	go func() {
@@ -155,12 +189,12 @@ func refuses(frame []byte, ip int) bool {
 // gatewaysSelf are the addresses of both gateways, as nodes and pods see them.
 var gatewaysSelf = append(addrs("10.73.0.1", "fd00:73::1", "10.74.0.1", "fd00:74::1"), gatewayInternal...)
 
-// count returns how many marked packets of an attack were seen, and where, with the start
-// of one.
-func (w *markWatch) count(n uint8) (total int, where string) {
+// count returns how many marked packets of an attack were seen at any point but except, and
+// where, with the start of one.
+func (w *markWatch) count(n uint8, except string) (total int, where string) {
 	for _, p := range w.points {
 		p.mu.Lock()
-		if p.seen[n] > 0 {
+		if p.seen[n] > 0 && p.name != except {
 			total += p.seen[n]
 			where += fmt.Sprintf("%s: %d, the first %x; ", p.name, p.seen[n], p.first[n])
 		}
