@@ -49,7 +49,7 @@ func newWatch(t *testing.T, top *topology) *markWatch {
 	return w
 }
 
-// The watch points on the way to node A and in it.
+// The watch points between gateway A and node A and in it.
 const (
 	toNodeA    = "gateway a to its node"
 	nodeItself = "node a itself"
