@@ -169,7 +169,8 @@ func (c *Controller) Work(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
-	w := &work{Controller: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest))}
+	w := &work{Controller: c}
+	w.queue = workQueue(newTurns(w.peeringsOf))
 	w.quotas.init()
 	w.unconfirmed.until = make(map[key]time.Time)
 	w.judged.byService = make(map[key]map[string]verdict)

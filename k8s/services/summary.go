@@ -78,17 +78,31 @@ type verdicts struct {
 
 // judge records the verdicts on the exports of a Service.
 func (w *work) judge(k key, is map[string]verdict) {
-	w.judged.mu.Lock()
-	defer w.judged.mu.Unlock()
-	if maps.Equal(w.judged.byService[k], is) {
-		return
+	if w.judged.set(k, is) {
+		w.queue.AddAfter(key{}, summaryDelay)
+	}
+}
+
+// set records verdicts, and reports whether they are other ones than before.
+func (v *verdicts) set(k key, is map[string]verdict) (changed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if maps.Equal(v.byService[k], is) {
+		return false
 	}
 	if len(is) == 0 {
-		delete(w.judged.byService, k)
+		delete(v.byService, k)
 	} else {
-		w.judged.byService[k] = is
+		v.byService[k] = is
 	}
-	w.queue.AddAfter(key{}, summaryDelay)
+	return true
+}
+
+// peerings returns the Peerings with a verdict on a Service.
+func (v *verdicts) peerings(k key) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Keys(v.byService[k]))
 }
 
 // maxNamed is the maximum number of Services that a summary names.
