@@ -93,7 +93,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	before, memory := etcdSize(t, api), peakMemory(t, controller)
 	t.Logf("before: etcd %d MiB, controller %d MiB", before>>20, memory>>20)
 
-	attack := newHostileExports()
+	attack := newHostileExports(2500, 400) // a page has no room for more
 	bad, _ := receive(t, admin, "bad", func(l net.Listener) { _ = http.Serve(l, attack) })
 	begun := time.Now()
 	var latencies []time.Duration

@@ -72,7 +72,7 @@ func TestT10_AHostileClusterMakesTheAPIServerStoreABudget(t *testing.T) {
 			ClusterID: "near", RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"}, PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"}, ServiceCIDRs: []v1alpha1.CIDR{"10.96.0.0/16"},
 		}}, "admin")
 		must(t, err)
-		const services, limit, span = 100, 512 << 10, 20 * time.Second
+		const services, limit, span = 50, 256 << 10, 10 * time.Second
 		_, err = admin.Peerings().Apply(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: v1alpha1.PeeringSpec{
 			ClusterID: "bad", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "172.20.0.0/16"}}, Gateway: v1alpha1.GatewaySpec{Replicas: 1},
 			Services: v1alpha1.PeeringServices{MaxServices: new(int32(services)), MaxEndpoints: new(int32(50_000)), MaxBytes: new(int32(limit))},
@@ -85,7 +85,7 @@ func TestT10_AHostileClusterMakesTheAPIServerStoreABudget(t *testing.T) {
 				Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"}})
 		}()
 		gatewayUp(t, admin, "bad")
-		attack := newHostileExports()
+		attack := newHostileExports(250, 100)
 		bad, stop := receive(t, c, "bad", func(l net.Listener) { _ = (&http.Server{Handler: attack}).Serve(l) })
 		time.Sleep(span)
 		t.Logf("the report: %+v", *bad.report())
@@ -190,6 +190,8 @@ func receive(t *testing.T, admin *client.Client, name string, serve func(net.Lis
 // changes everything all the time: many small Services, and large ones of all kinds, also
 // larger than permitted.
 type hostileExports struct {
+	services, page int // that exist, and that a page has
+
 	mu       sync.Mutex
 	requests int
 	sent     int
@@ -197,16 +199,15 @@ type hostileExports struct {
 	hashes   map[string][16]byte
 }
 
-func newHostileExports() *hostileExports { return &hostileExports{hashes: make(map[string][16]byte)} }
+func newHostileExports(services, page int) *hostileExports {
+	return &hostileExports{services: services, page: page, hashes: make(map[string][16]byte)}
+}
 
 func (h *hostileExports) numbers() (requests, sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.requests, h.sent
 }
-
-// pageRecords is the number of records that fit into a page.
-const pageRecords = 400
 
 // ServeHTTP answers a request for exports.
 func (h *hostileExports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -220,10 +221,10 @@ func (h *hostileExports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.digest = [16]byte{}
 	}
 	var records []string
-	for n := range pageRecords {
-		i := h.requests*pageRecords + n
+	for n := range h.page {
+		i := h.requests*h.page + n
 		of := v1alpha1.ServiceRecord{
-			Namespace: "shop", Name: fmt.Sprint("s", i%2500), ExportedAt: metav1.Unix(1_000_000_000, 0), Type: v1alpha1.ServiceRecordClusterSetIP,
+			Namespace: "shop", Name: fmt.Sprint("s", i%h.services), ExportedAt: metav1.Unix(1_000_000_000, 0), Type: v1alpha1.ServiceRecordClusterSetIP,
 			Ports: []v1alpha1.ServiceRecordPort{{Name: "web", Protocol: corev1.ProtocolTCP, Port: int32(1 + i%60000)}},
 		}
 		group := v1alpha1.ServiceRecordEndpoints{AddressType: discoveryv1.AddressTypeIPv4, Ports: of.Ports}
