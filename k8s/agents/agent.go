@@ -22,7 +22,7 @@ const (
 // Agent describes a pod to run.
 type Agent struct {
 	Name    string
-	Node    string // name of its node; empty: any
+	Node    string // name of its node; empty: any that is not virtual
 	Profile Profile
 	Args    []string // of strait; none: those of an idle agent
 	Labels  map[string]string
@@ -83,14 +83,14 @@ func (a Agent) pod(o Options) *corev1.Pod {
 }
 
 // on pins a pod to a node through the scheduler, which checks for capacity. It matches the
-// name of the Node object, because the hostname label may differ.
+// name of the Node object, because the hostname label may differ. Without a node, it keeps the
+// pod from virtual nodes, whose taints the pod tolerates as all others.
 func on(node string) *corev1.Affinity {
-	if node == "" {
-		return nil
+	term := corev1.NodeSelectorTerm{MatchExpressions: machines}
+	if node != "" {
+		term = corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}
 	}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
 	}}
 }

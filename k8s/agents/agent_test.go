@@ -53,9 +53,6 @@ func TestAnAgentIsBoundToItsNodeThroughTheScheduler(t *testing.T) {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
 		t.Errorf("%+v, want an affinity to the node", pod.Spec.Affinity)
 	}
-	if pod := (Agent{Name: "a"}).pod(Options{Image: "i"}); pod.Spec.Affinity != nil {
-		t.Errorf("%+v, want no affinity of an agent that may run anywhere", pod.Spec.Affinity)
-	}
 }
 
 func TestWhatKeepsAPodFromRunningIsSaid(t *testing.T) {

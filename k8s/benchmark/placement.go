@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/agents"
@@ -37,46 +37,33 @@ type podEnd struct {
 // agentsOf starts the pods of one cluster, on another node than the gateway's if possible,
 // as for most workloads.
 func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, names ...string) (*agents.Group, error) {
-	nodes, err := readyNodes(ctx, s)
+	nodes, err := joinedNodes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	order := nodes
-	if gateway := s.Gateway(); len(nodes) > 1 {
-		order = nil
-		for _, n := range nodes {
-			if n != gateway {
-				order = append(order, n)
-			}
-		}
-		order = append(order, gateway)
+	if i := slices.Index(nodes, s.Gateway()); i >= 0 {
+		nodes = append(slices.Delete(nodes, i, i+1), s.Gateway())
 	}
 	all := make([]agents.Agent, len(names))
 	for i, name := range names {
-		all[i] = agents.Agent{Name: name, Node: order[i%len(order)]}
+		all[i] = agents.Agent{Name: name, Node: nodes[i%len(nodes)]}
 	}
 	return agents.Start(ctx, agents.Options{Client: s.Client, Image: image, Purpose: "bench", Say: o.Say}, all...)
 }
 
-// readyNodes returns the schedulable nodes that are ready.
-func readyNodes(ctx context.Context, s *operator.Side) (names []string, err error) {
+// joinedNodes returns the nodes of a cluster on which pods reach the other one.
+func joinedNodes(ctx context.Context, s *operator.Side) ([]string, error) {
 	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
 	}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		if n.Spec.Unschedulable || n.Labels[corev1.LabelOSStable] == "windows" {
-			continue
-		}
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				names = append(names, n.Name)
-			}
-		}
+	attached, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
 	}
+	names := agents.Joined(nodes.Items, attached.Items, s.Network.Status.WithoutNodes)
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no node is ready; check kubectl get nodes", s.Name)
+		return nil, fmt.Errorf("%s: no node is ready and has a NodeAttachment; check kubectl get nodes,nodeattachments", s.Name)
 	}
 	return names, nil
 }

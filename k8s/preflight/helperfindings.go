@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
 )
@@ -27,15 +28,7 @@ var platforms = []struct {
 	{"GKE Autopilot", func(n *corev1.Node) bool {
 		return strings.HasPrefix(n.Spec.ProviderID, "gce://") && strings.HasPrefix(n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:], "gk3-")
 	}},
-	{"a virtual kubelet", isVirtual},
-}
-
-// isVirtual reports whether a node stands for another cluster or service, and has no kernel of
-// its own. The chart's default of node.affinity leaves out the same nodes.
-func isVirtual(n *corev1.Node) bool {
-	_, ofProvider := n.Labels["virtual-kubelet.io/provider"]
-	return ofProvider || slices.Contains([]string{"virtual-kubelet", "virtual-node", "kwok"}, n.Labels["type"]) ||
-		n.Labels["liqo.io/type"] == "virtual-node" || n.Labels[corev1.LabelInstanceTypeStable] == "eklet"
+	{"a virtual kubelet", agents.IsVirtual},
 }
 
 // forbidsHelper returns the platform of a node if node helpers cannot run there, or "".

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/peering"
@@ -41,43 +42,23 @@ func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
 	}
-	g.other = otherNode(nodes.Items, s.Peering)
+	g.other = otherNode(agents.Joined(nodes.Items, g.attachments, s.Network.Status.WithoutNodes), s.Peering)
 	return g, nil
 }
 
 // shape returns where the agents of a cluster run.
 func (g *clusterState) shape() ClusterShape { return ClusterShape{g.id, g.Name, g.gateway, g.other} }
 
-// otherNode returns a ready node without a gateway of the peering; preferably one without
-// taints, then the first by name.
-func otherNode(nodes []corev1.Node, p *v1alpha1.Peering) (name string) {
-	nodes = slices.Clone(nodes)
-	slices.SortFunc(nodes, func(a, b corev1.Node) int {
-		if is, other := tainted(a), tainted(b); is != other {
-			if is {
-				return 1
-			}
-			return -1
-		}
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
+// otherNode returns the first of some nodes that has no gateway of the peering, "" if each has
+// one.
+func otherNode(nodes []string, p *v1alpha1.Peering) string {
+	i := slices.IndexFunc(nodes, func(name string) bool {
+		return !slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Node == name })
 	})
-	for _, n := range nodes {
-		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		gateway := slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Node == n.Name })
-		if ready && !gateway && !n.Spec.Unschedulable && n.Labels[corev1.LabelOSStable] != "windows" {
-			return n.Name
-		}
+	if i < 0 {
+		return ""
 	}
-	return ""
-}
-
-func tainted(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+	return nodes[i]
 }
 
 // node returns the node of a location, or the reason why there is none.

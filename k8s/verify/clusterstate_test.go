@@ -6,40 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/operator"
 )
 
-// node is one that is ready, unless change says otherwise.
-func node(name string, change ...func(*corev1.Node)) corev1.Node {
-	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	for _, c := range change {
-		c(&n)
-	}
-	return n
-}
-
-func TestTheOtherNodeIsOneThatRunsPodsAndNoGateway(t *testing.T) {
-	taint := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }
-	down := func(n *corev1.Node) { n.Status.Conditions = nil }
-	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
-	windows := func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" }
+func TestTheOtherNodeHasNoGateway(t *testing.T) {
 	p := &v1alpha1.Peering{Status: v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{Node: "n1"}, {Node: "n2"}}}}
-	for _, c := range []struct {
-		nodes []corev1.Node
-		want  string
-	}{
-		{[]corev1.Node{node("n1"), node("n2"), node("n4"), node("n3")}, "n3"},
-		{[]corev1.Node{node("c", taint), node("n1"), node("n2"), node("n3")}, "n3"},
-		{[]corev1.Node{node("c", taint), node("n1")}, "c"},
-		{[]corev1.Node{node("n1"), node("d", down), node("e", cordoned), node("f", windows)}, ""},
-	} {
-		if is := otherNode(c.nodes, p); is != c.want {
-			t.Errorf("%q, want %q", is, c.want)
+	for want, nodes := range map[string][]string{"n3": {"n1", "n2", "n3", "n4"}, "n4": {"n4", "n3"}, "": {"n2"}} {
+		if is := otherNode(nodes, p); is != want {
+			t.Errorf("of %q: %q, want %q", nodes, is, want)
 		}
 	}
 }

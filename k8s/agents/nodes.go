@@ -1,0 +1,61 @@
+package agents
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// machines are the requirements that virtual nodes do not meet: these stand for another cluster
+// or service, and run their pods there, outside of the cluster's network. The chart's default
+// of node.affinity has the same.
+var machines = []corev1.NodeSelectorRequirement{
+	{Key: "type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"virtual-kubelet", "virtual-node", "kwok"}},
+	{Key: "liqo.io/type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"virtual-node"}},
+	{Key: "virtual-kubelet.io/provider", Operator: corev1.NodeSelectorOpDoesNotExist},
+	{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"eklet"}},
+}
+
+// IsVirtual reports whether a node stands for another cluster or service.
+func IsVirtual(n *corev1.Node) bool {
+	return slices.ContainsFunc(machines, func(r corev1.NodeSelectorRequirement) bool {
+		value, ok := n.Labels[r.Key]
+		return ok && (r.Operator == corev1.NodeSelectorOpDoesNotExist || slices.Contains(r.Values, value))
+	})
+}
+
+// Joined returns the names of the nodes on which a pod takes part in peerings: those that are
+// ready and schedulable and have a NodeAttachment. In a cluster without node helpers no node
+// has one, and all take part except virtual ones. Nodes without taints come first, then it is
+// the order of the names. The lists are not changed.
+func Joined(nodes []corev1.Node, attached []v1alpha1.NodeAttachment, withoutNodes bool) (names []string) {
+	var some []corev1.Node
+	for _, n := range nodes {
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		joined := slices.ContainsFunc(attached, func(a v1alpha1.NodeAttachment) bool { return a.Name == n.Name })
+		if withoutNodes {
+			joined = n.Labels[corev1.LabelOSStable] != "windows" && !IsVirtual(&n)
+		}
+		if ready && joined && !n.Spec.Unschedulable {
+			some = append(some, n)
+		}
+	}
+	slices.SortFunc(some, func(a, b corev1.Node) int { return cmp.Or(taints(a)-taints(b), cmp.Compare(a.Name, b.Name)) })
+	for _, n := range some {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// taints returns 1 for a node with a taint that keeps pods away, otherwise 0.
+func taints(n corev1.Node) int {
+	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }) {
+		return 1
+	}
+	return 0
+}
