@@ -23,9 +23,12 @@ const (
 // property is the line that makes the plugin kubernetes serve the zone.
 const property = multicluster + " " + Zone
 
+// addedComment is the line above a server block that is added.
+const addedComment = "# Added by strait dns configure: names of Services that other clusters export.\n"
+
 // serverBlockText is a server block for the zone alone, on a port.
 func serverBlockText(port string) string {
-	return "# Added by strait dns configure: names of Services that other clusters export.\n" +
+	return addedComment +
 		Zone + ":" + port + " {\n" +
 		"    errors\n" +
 		"    cache 30\n" +

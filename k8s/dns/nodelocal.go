@@ -102,8 +102,8 @@ func (l *nodeLocal) configure(own []string) (Change, error) {
 
 // remove returns the change that reverts configure; without changed, there is nothing to
 // revert.
-func (l *nodeLocal) remove(own []string) (change Change, changed bool, err error) {
-	change, err = l.change(func(text string) (string, error) { return RemoveForward(text, own) })
+func (l *nodeLocal) remove() (change Change, changed bool, err error) {
+	change, err = l.change(func(text string) (string, error) { return RemoveForward(text), nil })
 	return change, change.Diff != "", err
 }
 
@@ -125,23 +125,24 @@ func (l *nodeLocal) change(edit func(string) (string, error)) (Change, error) {
 	return all, nil
 }
 
-// forwardPlugin and bindPlugin are the plugins of NodeLocal DNSCache that decide where queries
-// go, and at which addresses it receives them.
+// Plugins of NodeLocal DNSCache that decide where queries go, at which addresses it receives
+// them, and when it reads a changed Corefile: the last of them applies to all server blocks.
 const (
 	forwardPlugin = "forward"
 	bindPlugin    = "bind"
+	reloadPlugin  = "reload"
 )
 
-// ownBlockOf returns the server block of one of the cluster's own zones.
-func (c *corefile) ownBlockOf(own []string) (serverBlock, bool) {
+// ownBlockOf returns the server block of one of the cluster's own zones, and that zone.
+func (c *corefile) ownBlockOf(own []string) (b serverBlock, zone string, ok bool) {
 	for _, b := range c.blocks {
 		for _, key := range b.keys {
 			if of, _ := address(key.text); slices.Contains(own, of) && b.has(forwardPlugin) {
-				return b, true
+				return b, of, true
 			}
 		}
 	}
-	return serverBlock{}, false
+	return serverBlock{}, "", false
 }
 
 func (b serverBlock) has(plugin string) bool {
@@ -149,10 +150,13 @@ func (b serverBlock) has(plugin string) bool {
 }
 
 // targets returns where a server block forwards queries of a zone.
-func (b serverBlock) targets() (all []string) {
+func (b serverBlock) targets(zone string) (all []string) {
 	for _, d := range b.plugins {
-		if d.name.text == forwardPlugin && len(d.arguments) > 0 {
-			for _, to := range d.arguments[1:] { // the first one is the zone
+		if d.name.text != forwardPlugin || len(d.arguments) == 0 {
+			continue
+		}
+		if from, _ := address(d.arguments[0].text); within(zone, from) {
+			for _, to := range d.arguments[1:] {
 				all = append(all, to.text)
 			}
 		}
@@ -160,27 +164,54 @@ func (b serverBlock) targets() (all []string) {
 	return all
 }
 
+// binds returns the addresses at which a server block receives queries; "" stands for all that
+// no other server block binds.
+func (b serverBlock) binds() (all []string) {
+	for _, d := range b.plugins {
+		if d.name.text == bindPlugin {
+			for _, at := range d.arguments {
+				all = append(all, at.text)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return []string{""}
+	}
+	return all
+}
+
+// answering returns the server block that answers queries of the zone at an address and a
+// port: that of the longest zone.
+func (c *corefile) answering(at, port string) (best serverBlock) {
+	longest := -1
+	for _, b := range c.blocks {
+		if !slices.Contains(b.binds(), at) {
+			continue
+		}
+		for _, key := range b.keys {
+			if zone, p := address(key.text); p == port && within(Zone, zone) && len(zone) > longest {
+				best, longest = b, len(zone)
+			}
+		}
+	}
+	return best
+}
+
 // Forwarded reports whether a Corefile forwards the zone to where it forwards one of the
-// cluster's own zones.
+// cluster's own zones, at all addresses where it receives queries of that zone.
 func Forwarded(text string, own []string) bool {
 	c, err := parse(text)
 	if err != nil {
 		return false
 	}
-	of, ok := c.ownBlockOf(own)
+	of, zone, ok := c.ownBlockOf(own)
 	if !ok {
 		return false
 	}
-	var best serverBlock
-	longest := -1
-	for _, b := range c.blocks {
-		for _, key := range b.keys {
-			if zone, _ := address(key.text); within(Zone, zone) && len(zone) > longest {
-				best, longest = b, len(zone)
-			}
-		}
-	}
-	return longest >= 0 && slices.Equal(best.targets(), of.targets())
+	_, port := address(of.keys[0].text)
+	return !slices.ContainsFunc(of.binds(), func(at string) bool {
+		return !slices.Equal(c.answering(at, port).targets(Zone), of.targets(zone))
+	})
 }
 
 // forwardBlock returns the server block that forwards the zone as a Corefile forwards one of
@@ -190,21 +221,29 @@ func forwardBlock(text string, own []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	of, ok := c.ownBlockOf(own)
+	of, zone, ok := c.ownBlockOf(own)
 	if !ok {
 		return "", fmt.Errorf("no server block forwards %s; add a server block that forwards %s to CoreDNS", strings.Join(own, " or "), Zone)
 	}
 	_, port := address(of.keys[0].text)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Added by strait dns configure: names of Services that other clusters export.\n%s:%s {\n    errors\n    cache 30\n    reload\n", Zone, port)
+	b.WriteString(addedComment + Zone + ":" + port + " {\n    errors\n    cache 30\n")
 	for _, d := range of.plugins {
-		if d.name.text != forwardPlugin && d.name.text != bindPlugin {
+		if !slices.Contains([]string{forwardPlugin, bindPlugin, reloadPlugin}, d.name.text) {
 			continue
 		}
-		if d.odd {
+		if d.odd || d.name.text == forwardPlugin && len(d.arguments) == 0 {
 			return "", fmt.Errorf("line %d: the format of plugin %s is not supported; add a server block that forwards %s to CoreDNS", d.name.line, d.name.text, Zone)
 		}
-		b.WriteString("    " + words(d.name, d.arguments))
+		arguments := d.arguments
+		if d.name.text == forwardPlugin {
+			from, _ := address(arguments[0].text)
+			if !within(zone, from) {
+				continue // it forwards other names
+			}
+			arguments = append([]token{{text: "."}}, arguments[1:]...)
+		}
+		b.WriteString("    " + words(d.name, arguments))
 		if len(d.properties) > 0 {
 			b.WriteString(" {\n")
 			for _, line := range d.properties {
@@ -228,12 +267,14 @@ func words(first token, rest []token) string {
 }
 
 // ConfigureForward returns the Corefile of a NodeLocal DNSCache with which it forwards the zone
-// as one of the cluster's own zones. A text that does already is returned unchanged. The error
+// as one of the cluster's own zones. A text that does already is returned unchanged. A server
+// block that was added before, when that zone was forwarded differently, is replaced. The error
 // of a text that cannot be changed safely says what to do.
 func ConfigureForward(text string, own []string) (string, error) {
 	if Forwarded(text, own) {
 		return text, nil
 	}
+	text = RemoveForward(text)
 	block, err := forwardBlock(text, own)
 	if err != nil {
 		return "", err
@@ -254,11 +295,11 @@ func ConfigureForward(text string, own []string) (string, error) {
 
 // RemoveForward returns a Corefile without the server block that ConfigureForward added. Any
 // other text is returned unchanged.
-func RemoveForward(text string, own []string) (string, error) {
-	block, err := forwardBlock(text, own)
-	if err != nil {
-		return text, nil // ConfigureForward has not changed it
+func RemoveForward(text string) string {
+	before, rest, found := strings.Cut(text, "\n"+addedComment+Zone+":")
+	_, after, closed := strings.Cut(rest, "\n}\n")
+	if !found || !closed {
+		return text
 	}
-	before, after, _ := strings.Cut(text, "\n"+block)
-	return before + after, nil
+	return before + after
 }

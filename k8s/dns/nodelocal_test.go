@@ -91,7 +91,11 @@ func TestNodeLocalDNSCacheForwardsTheZoneToCoreDNS(t *testing.T) {
 		{"nodelocaldns", "nodelocaldns", "mirror.example/cache:1", "nodelocaldns", cacheCorefile, cacheBlock},
 		{"a-name", "", "registry.k8s.io/dns/k8s-dns-node-cache:1.26.4", "a-config",
 			"cluster.local:53 {\n  bind 169.254.20.10\n  forward . __PILLAR__CLUSTER__DNS__ {\n    force_tcp\n  }\n}\n.:53 {\n  bind 169.254.20.10\n  forward . __PILLAR__UPSTREAM__SERVERS__\n}\n",
-			"\n# Added by strait dns configure: names of Services that other clusters export.\nclusterset.local:53 {\n    errors\n    cache 30\n    reload\n    bind 169.254.20.10\n    forward . __PILLAR__CLUSTER__DNS__ {\n        force_tcp\n    }\n}\n"},
+			"\n# Added by strait dns configure: names of Services that other clusters export.\nclusterset.local:53 {\n    errors\n    cache 30\n    bind 169.254.20.10\n    forward . __PILLAR__CLUSTER__DNS__ {\n        force_tcp\n    }\n}\n"},
+		// forward restricted to the zone, another one before it, and a period of reload that the last plugin would change
+		{"restricted", "node-local-dns", "mirror.example/cache:1", "a-config",
+			"cluster.local:53 {\n  reload 5s 1s\n  bind 169.254.20.10\n  forward corp.cluster.local 192.0.2.1\n  forward cluster.local 10.96.7.7 10.96.7.8\n}\n.:53 {\n  bind 169.254.20.10\n  forward . /etc/resolv.conf\n}\n",
+			"\n# Added by strait dns configure: names of Services that other clusters export.\nclusterset.local:53 {\n    errors\n    cache 30\n    reload 5s 1s\n    bind 169.254.20.10\n    forward . 10.96.7.7 10.96.7.8\n}\n"},
 	} {
 		_, cluster := clusterWith(t, deployment("registry.k8s.io/coredns/coredns:v1.13.1"), configMap("coredns", map[string]string{"Corefile": kubeadm}),
 			cacheSet(c.name, c.label, c.image, c.config), configMap(c.config, map[string]string{"Corefile": c.corefile}))
@@ -131,7 +135,11 @@ func TestACacheThatDoesNotForwardTheZoneIsFound(t *testing.T) {
 		"the zone goes to the name servers of the node": {cacheCorefile, findings.Warning},
 		"a server block that forwards elsewhere":        {cacheCorefile + strings.ReplaceAll(cacheBlock, "10.96.7.7", "192.0.2.53"), findings.Warning},
 		"all names go to CoreDNS":                       {"cluster.local:53 .:53 {\n  forward . 10.96.7.7\n}\n", findings.OK},
-		"a server block by hand":                        {cacheCorefile + "clusterset.local {\n  forward . 10.96.7.7\n}\n", findings.OK},
+		"a server block by hand":                        {cacheCorefile + "clusterset.local {\n  bind 10.96.0.10 169.254.20.10\n  forward . 10.96.7.7\n}\n", findings.OK},
+		"one that binds no address of the cache":        {cacheCorefile + "clusterset.local {\n  forward . 10.96.7.7\n}\n", findings.Warning},
+		"one that binds one of two addresses":           {cacheCorefile + "clusterset.local {\n  bind 169.254.20.10\n  forward . 10.96.7.7\n}\n", findings.Warning},
+		"one that forwards other names":                 {cacheCorefile + "clusterset.local {\n  bind 169.254.20.10 10.96.0.10\n  forward cluster.local 10.96.7.7\n}\n", findings.Warning},
+		"one at another port":                           {cacheCorefile + strings.ReplaceAll(cacheBlock, ":53", ":5353"), findings.Warning},
 	} {
 		_, cluster := clusterWith(t, deployment("coredns:1.13.1"), configMap("coredns", map[string]string{"Corefile": kubeadm}))
 		plan, err := PlanConfigure(t.Context(), cluster.Client, inKubeSystem)
@@ -225,5 +233,23 @@ func TestACacheWithAStubDomainForwardsTheZone(t *testing.T) {
 	must(t, err)
 	if is := objectsOf(plan); slices.Contains(is, "ConfigMap kube-system/node-local-dns") {
 		t.Errorf("planned: %v", is)
+	}
+}
+
+// After a change of its addresses, a cache that binds one that no longer exists does not start.
+func TestAServerBlockForFormerAddressesIsReplaced(t *testing.T) {
+	t.Parallel()
+	former, own := cacheCorefile+cacheBlock, []string{"cluster.local"}
+	moved := strings.NewReplacer("169.254.20.10", "169.254.25.10", "10.96.7.7", "10.96.8.8")
+	is, err := ConfigureForward(moved.Replace(cacheCorefile)+cacheBlock+"# kept\n", own)
+	must(t, err)
+	if want := moved.Replace(cacheCorefile) + "# kept\n" + moved.Replace(cacheBlock); is != want {
+		t.Errorf("configured:\n%s", is)
+	}
+	if is := RemoveForward(former); is != cacheCorefile {
+		t.Errorf("removed:\n%s", is)
+	}
+	if is := RemoveForward(former[:len(former)-2]); is != former[:len(former)-2] { // not closed
+		t.Errorf("removed:\n%s", is)
 	}
 }

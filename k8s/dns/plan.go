@@ -99,7 +99,7 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 	}
 	p := &Plan{CoreDNS: is}
 	for _, l := range is.locals {
-		change, changed, err := l.remove(is.ownZones())
+		change, changed, err := l.remove()
 		if err != nil {
 			return nil, err
 		}

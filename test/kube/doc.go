@@ -7,8 +7,8 @@
 //
 // No other part of a control plane runs: no controller creates Pods of Deployments,
 // collects garbage or removes the contents of namespaces, unless a test starts it
-// (StartControllerManager). RBAC is on and anonymous requests are rejected, as in any
-// cluster.
+// (StartControllerManager, StartScheduler). RBAC is on and anonymous requests are rejected,
+// as in any cluster.
 //
 // test/kube/prepare builds the programs once. If they are missing, tests skip with a
 // message.
