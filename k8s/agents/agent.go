@@ -35,8 +35,9 @@ const container = "agent"
 // label is the label of all namespaces of agents; its value is their purpose.
 const label = "strait.dev/agents"
 
-// pod returns the agent's Pod.
-func (a Agent) pod(o Options) *corev1.Pod {
+// pod returns the agent's Pod, which runs on none of the virtual nodes unless it has one of
+// them as its node.
+func (a Agent) pod(o Options, virtual []string) *corev1.Pod {
 	args := a.Args
 	if len(args) == 0 {
 		args = []string{"agent"}
@@ -59,7 +60,7 @@ func (a Agent) pod(o Options) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: labels},
 		Spec: corev1.PodSpec{
 			NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
-			Affinity:                      on(a.Node),
+			Affinity:                      on(a.Node, virtual),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			HostNetwork:                   a.Profile == Node,
 			AutomountServiceAccountToken:  new(false),
@@ -84,13 +85,20 @@ func (a Agent) pod(o Options) *corev1.Pod {
 
 // on pins a pod to a node through the scheduler, which checks for capacity. It matches the
 // name of the Node object, because the hostname label may differ. Without a node, it keeps the
-// pod from virtual nodes, whose taints the pod tolerates as all others.
-func on(node string) *corev1.Affinity {
-	term := corev1.NodeSelectorTerm{MatchExpressions: machines}
+// pod from others, whose taints it tolerates.
+func on(node string, others []string) *corev1.Affinity {
+	var fields []corev1.NodeSelectorRequirement
 	if node != "" {
-		term = corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}
+		fields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}
+	} else {
+		for _, other := range others {
+			fields = append(fields, corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{other}})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
 	}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: fields}}},
 	}}
 }

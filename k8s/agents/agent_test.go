@@ -14,7 +14,7 @@ func TestAgentsPassTheStandardOfTheirNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	passes := func(a Agent, level api.Level) policy.AggregateCheckResult {
-		pod := a.pod(Options{Image: "strait.dev/strait:1", Purpose: "verify"})
+		pod := a.pod(Options{Image: "strait.dev/strait:1", Purpose: "verify"}, nil)
 		return policy.AggregateCheckResults(evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
 	}
 	ports := []corev1.ContainerPort{{ContainerPort: 6099}}
@@ -27,17 +27,17 @@ func TestAgentsPassTheStandardOfTheirNamespace(t *testing.T) {
 }
 
 func TestTheImageOrTheClusterChoosesTheUIDOfRestrictedAgents(t *testing.T) {
-	if is := (Agent{Name: "a"}).pod(Options{Image: "i"}).Spec.SecurityContext; is.RunAsUser != nil || is.RunAsGroup != nil || !*is.RunAsNonRoot {
+	if is := (Agent{Name: "a"}).pod(Options{Image: "i"}, nil).Spec.SecurityContext; is.RunAsUser != nil || is.RunAsGroup != nil || !*is.RunAsNonRoot {
 		t.Errorf("the security context is %+v", is)
 	}
-	if is := (Agent{Name: "a", Profile: Node}).pod(Options{Image: "i"}).Spec.SecurityContext; *is.RunAsUser != 0 || is.RunAsNonRoot != nil {
+	if is := (Agent{Name: "a", Profile: Node}).pod(Options{Image: "i"}, nil).Spec.SecurityContext; *is.RunAsUser != 0 || is.RunAsNonRoot != nil {
 		t.Errorf("the security context of a Node agent is %+v", is)
 	}
 }
 
 func TestOnlyThoseWhoLookAtPacketsHaveCapabilities(t *testing.T) {
 	for profile, want := range map[Profile]int{Restricted: 0, Node: 2} {
-		pod := Agent{Name: "a", Profile: profile}.pod(Options{Image: "i"})
+		pod := Agent{Name: "a", Profile: profile}.pod(Options{Image: "i"}, nil)
 		c := pod.Spec.Containers[0].SecurityContext
 		if len(c.Capabilities.Add) != want || len(c.Capabilities.Drop) != 1 || *c.AllowPrivilegeEscalation || c.Privileged != nil || pod.Spec.HostPID {
 			t.Errorf("profile %d: %+v", profile, c)
@@ -49,7 +49,7 @@ func TestOnlyThoseWhoLookAtPacketsHaveCapabilities(t *testing.T) {
 }
 
 func TestAnAgentIsBoundToItsNodeThroughTheScheduler(t *testing.T) {
-	pod := Agent{Name: "a", Node: "n2"}.pod(Options{Image: "i"})
+	pod := Agent{Name: "a", Node: "n2"}.pod(Options{Image: "i"}, nil)
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
 		t.Errorf("%+v, want an affinity to the node", pod.Spec.Affinity)
 	}

@@ -45,6 +45,7 @@ type Group struct {
 	namespaces  map[bool]string // by use of the host network
 	hostNetwork map[string]bool // the same, by agent
 	pods        map[string]*corev1.Pod
+	virtual     []string // names of nodes
 }
 
 // Start starts agents and waits until all of them run. After an error nothing is left
@@ -67,6 +68,9 @@ func (c *Group) start(ctx context.Context, all []Agent) error {
 	if suffix == "" {
 		suffix = rand.String(5)
 	}
+	if err := c.findVirtual(ctx, all); err != nil {
+		return err
+	}
 	for _, a := range all {
 		host := a.Profile == Node
 		if c.namespaces[host] == "" {
@@ -84,6 +88,23 @@ func (c *Group) start(ctx context.Context, all []Agent) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// findVirtual finds the nodes that agents without a node avoid. Without the permission to list
+// nodes, they avoid none.
+func (c *Group) findVirtual(ctx context.Context, all []Agent) error {
+	if !slices.ContainsFunc(all, func(a Agent) bool { return a.Node == "" }) {
+		return nil
+	}
+	nodes, err := c.o.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	c.virtual = virtual(nodes.Items)
 	return nil
 }
 
@@ -108,7 +129,7 @@ func (c *Group) namespace(ctx context.Context, host bool, suffix string) error {
 // account.
 func (c *Group) create(ctx context.Context, a Agent) error {
 	for {
-		_, err := c.o.Client.Pods(c.namespaces[c.hostNetwork[a.Name]]).Create(ctx, a.pod(c.o), metav1.CreateOptions{})
+		_, err := c.o.Client.Pods(c.namespaces[c.hostNetwork[a.Name]]).Create(ctx, a.pod(c.o, c.virtual), metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount") {
 			return err
 		}

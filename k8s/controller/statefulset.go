@@ -113,6 +113,9 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	if !g.AssignedUID {
 		pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup = new(int64(nonRootID)), new(int64(nonRootID)), new(int64(nonRootID))
 	}
+	if !g.WithoutNodes {
+		pod.Affinity = offVirtualNodes(pod.Affinity)
+	}
 	if len(pod.TopologySpreadConstraints) == 0 {
 		pod.TopologySpreadConstraints = spread(peering)
 	}
@@ -214,6 +217,23 @@ func probe(path string, seconds, failures int32) *corev1.Probe {
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("metrics")}},
 		PeriodSeconds: seconds, TimeoutSeconds: 2, FailureThreshold: failures,
 	}
+}
+
+// offVirtualNodes returns an affinity that also keeps pods from virtual nodes, which carry no
+// packets between nodes and gateways. One that requires nodes is returned unchanged.
+func offVirtualNodes(of *corev1.Affinity) *corev1.Affinity {
+	if of == nil {
+		of = &corev1.Affinity{}
+	}
+	if of.NodeAffinity == nil {
+		of.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	if of.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		of.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: install.NotVirtual()}},
+		}
+	}
+	return of
 }
 
 // spread distributes the gateways of a peering over zones and nodes where possible.

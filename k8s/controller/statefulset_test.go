@@ -309,3 +309,29 @@ func TestT6_ANodeOpensTheGatewaysToNoAddressesButItsOwn(t *testing.T) {
 		t.Errorf("with 256 addresses: %v", got)
 	}
 }
+
+func TestGatewaysRunOnNoVirtualNodeUnlessTheAffinityOfTheInstallationRequiresNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		template string
+		want     string // key of the first expression
+	}{
+		"no affinity":           {"{}", "type"},
+		"other affinities":      {"spec: {affinity: {podAntiAffinity: {}}}", "type"},
+		"preferred nodes alone": {"spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}", "type"},
+		"required nodes":        {"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}", "a"},
+	} {
+		template, err := ParseTemplate([]byte(c.template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := podTemplate(inGateways(template), plainPeering()).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if len(terms) != 1 || terms[0].MatchExpressions[0].Key != c.want {
+			t.Errorf("%s: %+v", name, terms)
+		}
+	}
+	withoutNodes := inGateways(nil) // GKE Autopilot refuses the labels; gateways carry connections there
+	withoutNodes.WithoutNodes = true
+	if is := podTemplate(withoutNodes, plainPeering()).Spec.Affinity; is != nil {
+		t.Errorf("without node helpers: %+v", is)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
 )
@@ -28,7 +27,7 @@ var platforms = []struct {
 	{"GKE Autopilot", func(n *corev1.Node) bool {
 		return strings.HasPrefix(n.Spec.ProviderID, "gce://") && strings.HasPrefix(n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:], "gk3-")
 	}},
-	{"a virtual kubelet", agents.IsVirtual},
+	{"a virtual kubelet", install.IsVirtual},
 }
 
 // forbidsHelper returns the platform of a node if node helpers cannot run there, or "".

@@ -7,24 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 )
 
-// machines are the requirements that virtual nodes do not meet: these stand for another cluster
-// or service, and run their pods there, outside of the cluster's network. The chart's default
-// of node.affinity has the same.
-var machines = []corev1.NodeSelectorRequirement{
-	{Key: "type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"virtual-kubelet", "virtual-node", "kwok"}},
-	{Key: "liqo.io/type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"virtual-node"}},
-	{Key: "virtual-kubelet.io/provider", Operator: corev1.NodeSelectorOpDoesNotExist},
-	{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"eklet"}},
-}
-
-// IsVirtual reports whether a node stands for another cluster or service.
-func IsVirtual(n *corev1.Node) bool {
-	return slices.ContainsFunc(machines, func(r corev1.NodeSelectorRequirement) bool {
-		value, ok := n.Labels[r.Key]
-		return ok && (r.Operator == corev1.NodeSelectorOpDoesNotExist || slices.Contains(r.Values, value))
-	})
+// virtual returns the names of virtual nodes.
+func virtual(nodes []corev1.Node) (names []string) {
+	for i := range nodes {
+		if install.IsVirtual(&nodes[i]) {
+			names = append(names, nodes[i].Name)
+		}
+	}
+	return names
 }
 
 // Joined returns the names of the nodes on which a pod takes part in peerings: those that are
@@ -39,7 +32,7 @@ func Joined(nodes []corev1.Node, attached []v1alpha1.NodeAttachment, withoutNode
 		})
 		joined := slices.ContainsFunc(attached, func(a v1alpha1.NodeAttachment) bool { return a.Name == n.Name })
 		if withoutNodes {
-			joined = n.Labels[corev1.LabelOSStable] != "windows" && !IsVirtual(&n)
+			joined = n.Labels[corev1.LabelOSStable] != "windows" && !install.IsVirtual(&n)
 		}
 		if ready && joined && !n.Spec.Unschedulable {
 			some = append(some, n)
