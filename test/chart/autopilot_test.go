@@ -63,7 +63,7 @@ func TestAutopilotAdmitsEverythingWithoutNodeHelpers(t *testing.T) {
 
 	apply(t, on.cluster, all)
 	on.admits(here)
-	run(t, on.cluster, find(t, all, "ConfigMap", "strait-controller"), func(g *controller.Gateways) { g.WithoutNodes = true })
+	run(t, on.cluster, find(t, all, "ConfigMap", "strait-controller"), func(o *controller.Options) { o.Gateways.WithoutNodes = true })
 	on.admitsGateways()
 	on.admitsAgents()
 }

@@ -227,29 +227,29 @@ func TestControllerRunsWithTheChart(t *testing.T) {
 	})
 }
 
-// run runs the chart's controller until the test ends, with changed options of gateways.
-func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured, changes ...func(*controller.Gateways)) {
+// run runs the chart's controller until the test ends, with changed options.
+func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured, changes ...func(*controller.Options)) {
 	t.Helper()
 	data := files.Object["data"].(map[string]any)
 	pods, err := controller.ParseTemplate([]byte(data["gateway-template.yaml"].(string)))
+	must(t, err)
+	helpers, err := controller.ParseTemplate([]byte(data["node-template.yaml"].(string)))
 	must(t, err)
 	network, err := controller.ParseNetwork([]byte(data["cluster-network.yaml"].(string)))
 	must(t, err)
 	access, err := client.New(cluster.ServiceAccount(t, release, "strait-controller"))
 	must(t, err)
-	gateways := controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods}
+	options := controller.Options{
+		Client: access, Namespace: release, Identity: "strait-controller-0", Network: network, Helpers: helpers,
+		Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods},
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
 	for _, change := range changes {
-		change(&gateways)
+		change(&options)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() {
-		done <- controller.Run(ctx, controller.Options{
-			Client: access, Namespace: release, Identity: "strait-controller-0", Network: network,
-			Gateways: gateways,
-			Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
-		})
-	}()
+	go func() { done <- controller.Run(ctx, options) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -45,7 +45,7 @@ func TestSecurityContextConstraintsAdmitAllPods(t *testing.T) {
 	if args := here["strait-controller"].Spec.Containers[0].Args; !strings.Contains(strings.Join(args, " "), "--gateway-assigned-uid") {
 		t.Errorf("the controller's arguments are %q", args)
 	}
-	run(t, on.cluster, find(t, all, "ConfigMap", "strait-controller"), func(g *controller.Gateways) { g.AssignedUID = true })
+	run(t, on.cluster, find(t, all, "ConfigMap", "strait-controller"), func(o *controller.Options) { o.Gateways.AssignedUID = true })
 	on.admitsGateways()
 	on.admitsAgents()
 }
