@@ -82,6 +82,8 @@ func TestACorefileIsConfiguredAndRevertedByteForByte(t *testing.T) {
 			".:53 {\n  kubernetes cluster.local clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    disable success\n    disable denial example.org\n  }\n}\n"},
 		{"of a zone alone", "cluster.local:1053 {\n  kubernetes cluster.local\n}\n.:1053 {\n  forward . /etc/resolv.conf\n}\n",
 			"cluster.local:1053 {\n  kubernetes cluster.local\n}\n.:1053 {\n  forward . /etc/resolv.conf\n}\n\n" + serverBlockText("1053")},
+		{"of a zone alone, at addresses", "cluster.local {\n  bind 192.0.2.1\n  bind lo\n  kubernetes cluster.local\n}\n",
+			"cluster.local {\n  bind 192.0.2.1\n  bind lo\n  kubernetes cluster.local\n}\n\n" + serverBlockText("53", "192.0.2.1", "lo")},
 		{"of a zone alone, without a last line break", "cluster.local {\n  kubernetes cluster.local\n}",
 			"cluster.local {\n  kubernetes cluster.local\n}\n" + serverBlockText("53")},
 	} {
@@ -124,6 +126,7 @@ func TestACorefileThatCannotBeConfiguredIsRefusedWithTheReason(t *testing.T) {
 		{"without multicluster", ". {\n  kubernetes cluster.local clusterset.local {\n    ttl 5\n  }\n}\n", `line 2: the plugin kubernetes serves clusterset.local without "multicluster clusterset.local"`},
 		{"without zones", ". {\n  kubernetes\n}\n", "line 2: the plugin kubernetes names no zones"},
 		{"an empty block", ". {\n  kubernetes cluster.local {\n  }\n}\n", "line 2: the format of plugin kubernetes is not supported"},
+		{"addresses with exceptions", "cluster.local {\n  bind lo {\n    except 127.0.0.1\n  }\n  kubernetes cluster.local\n}\n", "line 2: the format of plugin bind is not supported; add a server block for clusterset.local with it"},
 		{"a block in one line", ". {\n  kubernetes cluster.local { ttl 5\n  }\n}\n", "line 2: the format of plugin kubernetes is not supported"},
 		{"without braces", ".:53\nkubernetes cluster.local\n", "line 2: the server block of .:53 has no braces"},
 		{"not closed", ". {\n  kubernetes cluster.local\n", "the server block of . is not closed"},
@@ -173,6 +176,7 @@ func FuzzCorefilesAreConfiguredAndReverted(f *testing.F) {
 	f.Add(kubeadm)
 	f.Add(kubeadmConfigured)
 	f.Add("cluster.local {\n  kubernetes cluster.local\n}\n" + serverBlockText("53"))
+	f.Add("cluster.local {\n  bind lo\n  kubernetes cluster.local\n}\n" + serverBlockText("53", "lo"))
 	f.Add("\uFEFF(s) {\n a\n}\na, b\n{\nkubernetes \"c\" { #x\n\"d\n\" e\\\"\n}\n}\nimport x\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		configured, err := Configure(text)

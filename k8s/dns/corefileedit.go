@@ -26,11 +26,16 @@ const property = multicluster + " " + Zone
 // addedComment is the line above a server block that is added.
 const addedComment = "# Added by strait dns configure: names of Services that other clusters export.\n"
 
-// serverBlockText is a server block for the zone alone, on a port.
-func serverBlockText(port string) string {
+// serverBlockText is a server block for the zone alone, on a port, and at addresses if any are
+// given: CoreDNS asks no server block without them at an address that another one binds.
+func serverBlockText(port string, at ...string) string {
+	bind := ""
+	if len(at) > 0 {
+		bind = "    " + bindPlugin + " " + strings.Join(at, " ") + "\n"
+	}
 	return addedComment +
 		Zone + ":" + port + " {\n" +
-		"    errors\n" +
+		"    errors\n" + bind +
 		"    cache 30\n" +
 		"    " + pluginName + " " + Zone + " {\n" +
 		"        " + property + "\n" +
@@ -58,12 +63,16 @@ func Configure(text string) (string, error) {
 	if err := c.conflict(); err != nil {
 		return "", err
 	}
-	edits, port, err := c.additions(text)
+	edits, err := c.additions(text)
 	if err != nil {
 		return "", err
 	}
 	if len(edits) == 0 {
-		edits = []edit{{at: len(text), insert: "\n" + serverBlockText(port)}}
+		block, err := c.ownServerBlock()
+		if err != nil {
+			return "", err
+		}
+		edits = []edit{{at: len(text), insert: "\n" + block}}
 	}
 	configured := apply(text, edits)
 	// The edits must have the intended effect, and be revertible, on any text.
@@ -136,33 +145,48 @@ func (c *corefile) conflict() error {
 	return nil
 }
 
-// additions returns the edits of all plugins that can serve the zone. If there are none, it
-// returns the port for a server block.
-func (c *corefile) additions(text string) (edits []edit, port string, err error) {
+// additions returns the edits of all plugins that can serve the zone.
+func (c *corefile) additions(text string) (edits []edit, err error) {
 	for _, b := range c.blocks {
+		if !b.covers() {
+			continue
+		}
 		for _, d := range b.kubernetes() {
-			if !b.covers() {
-				if _, p := address(b.keys[0].text); port == "" {
-					port = p
-				}
-				continue
-			}
 			more, err := d.additions(text)
 			if err != nil {
-				return nil, "", fmt.Errorf("line %d: %w", d.name.line, err)
+				return nil, fmt.Errorf("line %d: %w", d.name.line, err)
 			}
 			edits = append(edits, more...)
 		}
-		if b.covers() {
-			for _, line := range b.uncached() {
-				edits = append(edits, edit{at: line[len(line)-1].end, insert: " " + Zone})
-			}
+		for _, line := range b.uncached() {
+			edits = append(edits, edit{at: line[len(line)-1].end, insert: " " + Zone})
 		}
 	}
-	if len(edits) == 0 && port == "" {
-		return nil, "", fmt.Errorf("no server block has the plugin %s; if it is imported, add the zone %s to its zones and the line %q to its block", pluginName, Zone, property)
+	return edits, nil
+}
+
+// ownServerBlock returns a server block for the zone alone, at the port and the addresses of
+// the first one with the plugin kubernetes.
+func (c *corefile) ownServerBlock() (string, error) {
+	i := slices.IndexFunc(c.blocks, func(b serverBlock) bool { return len(b.kubernetes()) > 0 })
+	if i < 0 {
+		return "", fmt.Errorf("no server block has the plugin %s; if it is imported, add the zone %s to its zones and the line %q to its block", pluginName, Zone, property)
 	}
-	return edits, port, nil
+	b := c.blocks[i]
+	var at []string
+	for _, d := range b.plugins {
+		if d.name.text != bindPlugin {
+			continue
+		}
+		if d.open != nil || d.odd {
+			return "", fmt.Errorf("line %d: the format of plugin %s is not supported; add a server block for %s with it", d.name.line, bindPlugin, Zone)
+		}
+		for _, argument := range d.arguments {
+			at = append(at, argument.text)
+		}
+	}
+	_, port := address(b.keys[0].text)
+	return serverBlockText(port, at...), nil
 }
 
 // kubernetes returns the plugins kubernetes of a server block.
@@ -274,7 +298,11 @@ func ownBlock(indent string) string {
 // the whole server block if Configure added that.
 func (b serverBlock) removals(text string, d *directive) ([]edit, error) {
 	_, port := address(b.keys[0].text)
-	if own := "\n" + serverBlockText(port); strings.Contains(text, own) {
+	var at []string
+	if b.has(bindPlugin) {
+		at = b.binds()
+	}
+	if own := "\n" + serverBlockText(port, at...); strings.Contains(text, own) {
 		if start := strings.Index(text, own); start < d.name.start && d.name.start < start+len(own) {
 			return []edit{{at: start, cut: len(own)}}, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -185,13 +186,12 @@ func (c *CoreDNS) addCustom() (Change, error) {
 			return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.custom.Name, name, err)
 		}
 	}
-	port := defaultPort
-	for _, b := range parsed.blocks {
-		if len(b.kubernetes()) > 0 {
-			_, port = address(b.keys[0].text)
+	text := serverBlockText(defaultPort)
+	if slices.ContainsFunc(parsed.blocks, func(b serverBlock) bool { return len(b.kubernetes()) > 0 }) {
+		if text, err = parsed.ownServerBlock(); err != nil {
+			return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.corefile.Name, c.key, err)
 		}
 	}
-	text := serverBlockText(port)
 	object := fmt.Sprintf("ConfigMap %s/%s", c.Namespace, c.custom.Name)
 	return Change{Object: object, Diff: diff(object+" "+customKey, c.custom.Data[customKey], text), apply: func(ctx context.Context, to *client.Client) error {
 		changed := c.custom.DeepCopy()
