@@ -82,13 +82,13 @@ func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&c)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	f.options.Waiting = waiting(cmd, f.wait)
 	f.options.Waiting.DryRun = f.dry.on
 	sight, err := operator.Accept(ctx, c, invite, f.options)

@@ -53,7 +53,7 @@ func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *bench
 	if !f.far.given() {
 		return nil, benchUsage("--peering needs access to both clusters: give --remote-context or --remote-kubeconfig")
 	}
-	local, remote, err := openBoth(&f.near, &f.far)
+	local, remote, err := openBoth(ctx, &f.near, &f.far)
 	if err != nil {
 		return nil, err
 	}

@@ -22,13 +22,13 @@ import (
 
 // far captures in a gateway's pod, where it runs `strait capture --socket`.
 func (f *captureFlags) far(ctx context.Context, cmd *cobra.Command, name string) error {
-	cluster, err := f.cluster.open()
+	cluster, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	list, err := cluster.Client.Pods(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label})
 	if err != nil {
-		return fmt.Errorf("list the gateways in namespace %s: %w", f.namespace, err)
+		return cluster.Failed("list the gateways in namespace "+f.namespace, err)
 	}
 	pod, err := chooseGateway(list.Items, name, f.namespace)
 	if err != nil {

@@ -75,12 +75,12 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 			return wrongUsage(cmd, "--remote: %w", err)
 		}
 	}
-	c, remote, err := openBoth(&f.cluster, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, remote, err := openBoth(ctx, &f.cluster, &f.remote)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	plan, err := operator.PlanOf(ctx, c, remote, prefixes, f.keep)
 	if err != nil {
 		return err

@@ -55,20 +55,35 @@ func (f *clusterFlags) inherit(local clusterFlags) {
 
 func (f *clusterFlags) given() bool { return f.kubeconfig != "" || f.context != "" }
 
-// open returns the selected cluster. No request is sent yet.
-func (f *clusterFlags) open() (operator.Cluster, error) {
-	name := "the current context"
-	switch {
-	case f.context != "":
-		name = "context " + f.context
-	case f.kubeconfig != "":
-		name = "the cluster of " + f.kubeconfig
+// open returns the selected cluster. An unreachable API server is an error, which is the
+// same in all commands.
+func (f *clusterFlags) open(ctx context.Context) (operator.Cluster, error) {
+	c, err := f.choose()
+	if err != nil {
+		return c, err
 	}
+	return c, c.Reach(ctx)
+}
+
+// choose returns the selected cluster without a request, for commands whose result includes
+// that an API server is unreachable.
+func (f *clusterFlags) choose() (operator.Cluster, error) {
 	c, err := f.client()
 	if err != nil && f.remote {
 		err = fmt.Errorf("remote cluster: %w", err)
 	}
-	return operator.Cluster{Name: name, Client: c, Timeout: f.timeout}, err
+	return operator.Cluster{Name: f.name(), Client: c, Timeout: f.timeout}, err
+}
+
+// name returns the name of the selected cluster for messages.
+func (f *clusterFlags) name() string {
+	switch {
+	case f.context != "":
+		return "context " + f.context
+	case f.kubeconfig != "":
+		return "the cluster of " + f.kubeconfig
+	}
+	return "the current context"
 }
 
 func (f *clusterFlags) client() (*client.Client, error) {
@@ -88,14 +103,27 @@ func (f *clusterFlags) client() (*client.Client, error) {
 	return client.New(config)
 }
 
-// openBoth returns the selected clusters. Remote is nil if its flags are not given.
-func openBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluster, error) {
-	a, err := local.open()
+// openBoth returns the selected clusters, both with a reachable API server. Remote is nil if
+// its flags are not given.
+func openBoth(ctx context.Context, local, remote *clusterFlags) (operator.Cluster, *operator.Cluster, error) {
+	a, b, err := chooseBoth(local, remote)
+	if err == nil {
+		err = a.Reach(ctx)
+	}
+	if err == nil && b != nil {
+		err = b.Reach(ctx)
+	}
+	return a, b, err
+}
+
+// chooseBoth is openBoth without a request.
+func chooseBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluster, error) {
+	a, err := local.choose()
 	if err != nil || !remote.given() {
 		return a, nil, err
 	}
 	remote.inherit(*local)
-	b, err := remote.open()
+	b, err := remote.choose()
 	return a, &b, err
 }
 

@@ -79,7 +79,7 @@ func namesIn(cmd *cobra.Command, list func(context.Context, operator.Cluster) ([
 			*into = flag.Value.String()
 		}
 	}
-	c, err := f.open()
+	c, err := f.choose()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -124,12 +124,12 @@ func (f *dnsChange) run(cmd *cobra.Command) error {
 	if f.output != "table" && !f.yes && !f.dryRun {
 		return wrongUsage(cmd, "-o %s prints no question; add --yes or --dry-run", f.output)
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	plan, err := f.plan(ctx, c, f.coreDNS)
 	if err != nil {
 		return c.Failed("DNS", err)
@@ -244,12 +244,15 @@ func (f *dnsCheck) run(cmd *cobra.Command, names []string) error {
 			return wrongUsage(cmd, "%s is not in %s: write NAME.NAMESPACE.svc.%s", name, dns.Zone, dns.Zone)
 		}
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.choose()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	if failed := unreachable(ctx, c); failed != nil {
+		return printFindings(cmd, f.output, failed)
+	}
 	all := dns.Check(ctx, c, f.coreDNS)
 	if f.noPods {
 		for i := range all { // no pod shows whether another DNS server serves the zone

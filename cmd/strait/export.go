@@ -70,13 +70,13 @@ func (f *exportCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	local, remote, err := openBoth(&f.local, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&local)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	o := operator.ExportOptions{Services: names, Wait: f.wait > 0, Waiting: waiting(cmd, f.wait)}
 	o.Waiting.DryRun = f.dry.on
 	exports, err := operator.ExportServices(ctx, local, remote, o)

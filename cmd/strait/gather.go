@@ -68,7 +68,9 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 	if f.since < 0 {
 		return wrongUsage(cmd, "--since %v: give a positive duration, as in --since=1h", f.since)
 	}
-	local, remote, err := openBoth(&f.cluster, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err
 	}
@@ -83,8 +85,6 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 	}
 	progress := newProgress(cmd)
 	o.Say = progress.Say
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	summary, name, err := f.write(ctx, unescaped(cmd.OutOrStdout()), clusters, o)
 	progress.Done()
 	if err != nil {

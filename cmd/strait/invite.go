@@ -107,13 +107,13 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.AcceptPrefixes, err = parseCIDRs[v1alpha1.AcceptedCIDR](cmd, "--accept-prefixes", f.accept); err != nil {
 		return err
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&c)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	f.options.Name, f.options.Random, f.options.Now, f.options.Waiting = name, rand.Reader, time.Now, waiting(cmd, f.wait)
 	f.options.Waiting.DryRun = f.dry.on
 	invite, err := operator.NewInvite(ctx, c, f.options)

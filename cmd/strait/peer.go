@@ -85,13 +85,13 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP); err != nil {
 		return err
 	}
-	local, remote, err := openBoth(&f.local, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&local, remote)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	f.options.Waiting = waiting(cmd, f.wait)
 	f.options.Waiting.DryRun = f.dry.on
 	joined, err := operator.Join(ctx, local, *remote, f.options)

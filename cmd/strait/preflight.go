@@ -65,12 +65,12 @@ func (f *preflightCommand) run(cmd *cobra.Command) error {
 	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
-	local, remote, err := openBoth(&f.cluster, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	o := preflight.Options{Local: local, WithoutNodes: f.withoutNodes, NoPods: f.noPods, Image: f.image, Progress: waiting(cmd, 0).Progress, Remote: remote}
 	all, err := preflight.Run(ctx, o)
 	if f.report && err == nil {
@@ -90,6 +90,16 @@ func (f *preflightCommand) printReport(ctx context.Context, cmd *cobra.Command, 
 		format = "yaml"
 	}
 	return printAs(cmd.OutOrStdout(), format, e)
+}
+
+// unreachable returns the finding that the API server of a cluster does not answer, nil if it
+// does.
+func unreachable(ctx context.Context, c operator.Cluster) []findings.Finding {
+	err := c.Reach(ctx)
+	if err == nil {
+		return nil
+	}
+	return []findings.Finding{findings.New("STRAIT-C001", findings.Error, c.Name, "%v", err)}
 }
 
 // printFindings prints findings. It returns errFindings if there is an error among them.

@@ -38,12 +38,12 @@ cluster of that Peering, and the result is the address to which this cluster map
 			if err != nil || address.Zone() != "" {
 				return wrongUsage(cmd, "%q is not an IP address: write one like 10.71.2.9 or fd00:71::9", args[0])
 			}
-			c, err := cluster.open()
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			c, err := cluster.open(ctx)
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
 			var is *operator.Resolved
 			if of == "" {
 				is, err = operator.Resolve(ctx, c, address.Unmap())

@@ -52,13 +52,13 @@ func (f *rotateKeysCommand) run(cmd *cobra.Command, name string) error {
 	if err := checkWait(cmd, f.wait); err != nil {
 		return err
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&c)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	w := waiting(cmd, f.wait)
 	w.DryRun = f.dry.on
 	rotated, err := operator.RotateKeys(ctx, c, name, w)

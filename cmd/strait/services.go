@@ -65,7 +65,9 @@ func (f *servicesCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	local, remote, err := openBoth(&f.local, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
@@ -73,8 +75,6 @@ func (f *servicesCommand) run(cmd *cobra.Command, args []string) error {
 	if remote != nil {
 		clusters = append(clusters, *remote)
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	report := &operator.ServicesReport{Schema: operator.ServicesSchema}
 	for _, c := range clusters {
 		services, err := operator.ReadServices(ctx, c, f.namespace, names)

@@ -69,12 +69,12 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	if f.forRemote && len(names) > 1 {
 		return wrongUsage(cmd, "--for-remote prints one Peering: name one")
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	if f.forRemote {
 		return f.remote(ctx, cmd, c, names)
 	}

@@ -195,7 +195,7 @@ func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from
 }
 
 func (f *traceFlags) side(ctx context.Context, cluster clusterFlags, progress *operator.Progress) (operator.Cluster, *trace.Side, error) {
-	c, err := cluster.open()
+	c, err := cluster.open(ctx)
 	if err != nil {
 		return c, nil, err
 	}

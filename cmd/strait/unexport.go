@@ -46,15 +46,15 @@ func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	var changes []operator.Change
 	c.Changed = func(change operator.Change) { changes = append(changes, change) }
 	f.dry.apply(&c)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	err = operator.UnexportServices(ctx, c, names)
 	if f.dry.on {
 		return f.dry.print(cmd.OutOrStdout(), f.output, err)

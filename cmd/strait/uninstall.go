@@ -78,20 +78,26 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 	if f.prepare == f.check {
 		return wrongUsage(cmd, "Helm removes Strait, with helm uninstall strait --namespace strait-system: give --check to look for leftovers afterwards, or --prepare to detach the cluster before")
 	}
-	c, err := f.cluster.open()
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	c, err := f.cluster.choose()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	progress := waiting(cmd, f.wait).Progress
 	if f.check {
+		if failed := unreachable(ctx, c); failed != nil {
+			return printFindings(cmd, f.output, failed)
+		}
 		if f.noPods {
 			f.image = ""
 		}
 		all, err := uninstall.Check(ctx, c, f.image, f.wait, progress.Say)
 		progress.Done()
 		return errors.Join(err, printFindings(cmd, f.output, all))
+	}
+	if err := c.Reach(ctx); err != nil {
+		return err
 	}
 	is, err := uninstall.Prepare(ctx, uninstall.Options{Client: c.Client, Gateways: f.namespace, For: f.wait, DryRun: f.dryRun, Say: progress.Say})
 	progress.Done()

@@ -65,7 +65,9 @@ func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
 	if err := checkWait(cmd, f.wait); err != nil {
 		return err
 	}
-	local, remote, err := openBoth(&f.local, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
@@ -78,8 +80,6 @@ func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	f.dry.apply(&local, remote)
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	f.options.Name, f.options.Waiting = name, waiting(cmd, f.wait)
 	f.options.Waiting.DryRun = f.dry.on
 	if err = operator.Unpeer(ctx, local, remote, f.options); f.dry.on {

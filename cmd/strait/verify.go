@@ -111,7 +111,9 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	for _, name := range f.pullSecrets {
 		f.options.PullSecrets = append(f.options.PullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	local, remote, err := openBoth(&f.local, &f.remote)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
@@ -120,8 +122,6 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 			return err
 		}
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
 	progress := newProgress(cmd)
 	var mu sync.Mutex // agents of two clusters start at once, and repeat what they wait for
 	said := map[string]bool{}

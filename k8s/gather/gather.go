@@ -133,7 +133,7 @@ func folder(name string, number int) string {
 // gather reads a cluster. Secrets are read first, because their contents must be redacted,
 // then Peerings, whose keys are public; logs are read last, because they are long.
 func (s *site) gather(ctx context.Context, namespaces []string) {
-	if err := s.checkAPIServer(ctx); err != nil {
+	if err := s.Reach(ctx); err != nil {
 		s.recordMissing("everything", err)
 		return
 	}
@@ -158,14 +158,6 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 			return allowEvent(o)
 		})
 	s.askPods(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
-}
-
-// checkAPIServer checks that the API server answers.
-func (s *site) checkAPIServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	defer cancel()
-	_, err := s.Client.Raw(ctx, "/version")
-	return s.Failed("read its version", err)
 }
 
 // notOurs reports whether a cluster-scoped event is about an unrelated object.

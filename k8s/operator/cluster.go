@@ -39,6 +39,20 @@ func (c Cluster) within(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 }
 
+// Reach returns an error unless the API server answers within the timeout of a request, and
+// does not refuse the credentials. Commands call it first, so that an unreachable API server
+// is reported at once and in the same words, whatever a command does next.
+func (c Cluster) Reach(ctx context.Context) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	_, err := c.Client.Raw(ctx, "/version")
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && !apierrors.IsUnauthorized(err) {
+		return nil // an account need not be permitted to read the version
+	}
+	return c.Failed("read the version", err)
+}
+
 // Failed returns the error of a request with a remedy, if one is known.
 func (c Cluster) Failed(what string, err error) error {
 	var at net.Error

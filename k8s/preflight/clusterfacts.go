@@ -77,10 +77,13 @@ var pluginSettings = []string{"cilium-config"}
 // make.
 func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	f := &facts{name: c.Name, settings: make(map[string]map[string]string), namespaces: make(map[string]*corev1.Namespace), denied: make(map[topic]error)}
+	if err := c.Reach(ctx); err != nil {
+		return nil, err
+	}
 	before := time.Now()
 	version, clock, err := c.Client.Version(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.Failed("read the version", err)
 	}
 	f.version, f.clock = version.GitVersion, clock
 	f.skew, f.uncertainty = offset(before, time.Now(), clock)

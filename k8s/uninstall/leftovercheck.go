@@ -151,7 +151,7 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 			refused[r.code] = append(refused[r.code], r.of.Resource)
 			continue
 		case err != nil:
-			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", err)), ""
+			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", c.Failed("list "+r.of.Resource, err))), ""
 		}
 		for _, m := range objects {
 			if !r.is(m) {
