@@ -1,11 +1,14 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"strait.dev/strait/internal/smallfile"
 )
 
 // Write writes a run as JSON.
@@ -34,12 +37,11 @@ func Read(from io.Reader) (*Run, error) {
 
 // ReadFile reads a run from a file. Errors contain its name.
 func ReadFile(name string) (*Run, error) {
-	f, err := os.Open(name)
+	text, err := smallfile.Read(name, smallfile.Result)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r, err := Read(f)
+	r, err := Read(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

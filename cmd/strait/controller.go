@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"strait.dev/strait/internal/smallfile"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/k8s/install"
@@ -52,7 +53,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				return &usageError{errors.New("--identity is missing: give a name that no other replica has, or set POD_NAME"), cmd.CommandPath() + " --help"}
 			}
 			if template != "" {
-				text, err := os.ReadFile(template)
+				text, err := smallfile.Read(template, smallfile.Template)
 				if err != nil {
 					return fileError("--gateway-template", template, err)
 				}
@@ -61,7 +62,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				}
 			}
 			if helpers != "" {
-				text, err := os.ReadFile(helpers)
+				text, err := smallfile.Read(helpers, smallfile.Template)
 				if err != nil {
 					return fileError("--node-template", helpers, err)
 				}
@@ -70,7 +71,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				}
 			}
 			if network != "" {
-				text, err := os.ReadFile(network)
+				text, err := smallfile.Read(network, smallfile.Template)
 				if err != nil {
 					return fileError("--cluster-network", network, err)
 				}

@@ -12,6 +12,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/smallfile"
 )
 
 // keys are the secrets of a gateway. They are read from files and passed to WireGuard only: no error, log line or metric
@@ -123,13 +124,17 @@ const (
 
 // readKey reads a file with one key in base64, as the command generator writes it. The contents are never part of the error.
 func readKey(path, generator string) (key [32]byte, err error) {
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path, smallfile.Key)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return key, fmt.Errorf("%s does not exist; make one with: %s > %s", path, generator, path)
 		}
 		if errors.Is(err, syscall.EISDIR) {
 			return key, fmt.Errorf("%s is a directory; name the file with the key", path)
+		}
+		var large *smallfile.TooLargeError
+		if errors.As(err, &large) {
+			return key, fmt.Errorf("%s is %w; name the file with the key", path, large)
 		}
 		return key, err
 	}

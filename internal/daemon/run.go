@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/smallfile"
 )
 
 // Signals control Run.
@@ -78,13 +79,17 @@ func patiently(stop <-chan os.Signal, log *slog.Logger, start func() error) erro
 
 // Load reads and validates a configuration file. Errors contain the file, the line and the field.
 func Load(path string) (*config.Gateway, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, smallfile.Configuration)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("no configuration at %s; name one with --config FILE", path)
 		}
 		if errors.Is(err, syscall.EISDIR) {
 			return nil, fmt.Errorf("--config %s is a directory; name the configuration file", path)
+		}
+		var large *smallfile.TooLargeError
+		if errors.As(err, &large) {
+			return nil, fmt.Errorf("--config %s is %w; name the configuration file", path, large)
 		}
 		return nil, err
 	}

@@ -142,6 +142,9 @@ func Config(path string) (*rest.Config, error) {
 		}
 		return config, nil
 	}
+	if err := checkFile(path); err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w; correct the file, or name another", path, err)
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	var at *fs.PathError
 	if errors.As(err, &at) {
