@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"regexp/syntax"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +17,7 @@ import (
 	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
+	"strait.dev/strait/k8s/benchmark"
 )
 
 // benchFlags holds the flags of `strait bench`.
@@ -89,7 +88,18 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if f.repetitions < 1 {
 		return benchUsage("-n %d: give 1 or more", f.repetitions)
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	if f.list {
+		return f.printTests(cmd)
+	}
+	for _, file := range [][2]string{{"--file", f.file}, {"--html", f.html}} {
+		if file[1] == "" {
+			continue
+		}
+		if err := checkWritable(file[0], file[1]); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible(cmd)
 	defer stop()
 	if flag := f.peering.given(cmd); f.peering.name == "" && flag != "" {
 		return benchUsage("--%s needs --peering: name the Peering", flag)
@@ -105,12 +115,6 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.list {
-		for _, t := range tests {
-			fmt.Fprintln(cmd.OutOrStdout(), t)
-		}
-		return nil
-	}
 	b := thisBuild()
 	r := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), result.ThisMachine(strings.TrimSpace(b.Version+" "+b.Revision)), time.Now())
 	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: terminalOf(cmd.ErrOrStderr())}
@@ -123,6 +127,31 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return failed
 	}
 	return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
+}
+
+// printTests lists the tests. It contacts no cluster.
+func (f *benchFlags) printTests(cmd *cobra.Command) error {
+	names := benchmark.List()
+	if f.peering.name == "" {
+		tests, err := f.chosen()
+		if err != nil {
+			return err
+		}
+		names = nil
+		for _, t := range tests {
+			names = append(names, t.String())
+		}
+	}
+	switch f.output {
+	case "table":
+		for _, name := range names {
+			fmt.Fprintln(cmd.OutOrStdout(), name)
+		}
+		return nil
+	case "benchstat":
+		return benchUsage("-o benchstat is for results: choose %s for --list", choice(formats))
+	}
+	return printAs(cmd.OutOrStdout(), f.output, names)
 }
 
 // chosen returns the selected tests.

@@ -69,6 +69,9 @@ func newBenchReport() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkWritable("--html", html); err != nil {
+				return err
+			}
 			return result.WriteFile(html, func(w io.Writer) error { return report.HTML(w, r) })
 		},
 	}

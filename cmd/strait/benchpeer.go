@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,6 +84,14 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 	if f.list {
 		return rig.List(cmd.OutOrStdout())
 	}
+	for _, file := range [][2]string{{"--json", f.json}, {"--report", f.page}} {
+		if file[1] == "" {
+			continue
+		}
+		if err := checkWritable(file[0], file[1]); err != nil {
+			return err
+		}
+	}
 	measured, failed := f.measure(cmd)
 	if measured == nil || len(measured.Samples) == 0 {
 		return failed
@@ -118,7 +124,7 @@ func (f *peerFlags) measure(cmd *cobra.Command) (measured *result.Run, err error
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd)
 	defer stop()
 	r, err := rig.New(o)
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -60,12 +59,6 @@ func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *bench
 	near, far, err := operator.Pair(ctx, local, *remote, f.name)
 	if err != nil {
 		return nil, err
-	}
-	if b.list {
-		for name := range strings.FieldsSeq(benchmark.Names(int(near.Peering.Status.MTU))) {
-			fmt.Fprintln(cmd.OutOrStdout(), name)
-		}
-		return nil, nil
 	}
 	if f.image == "" {
 		if f.image, err = agents.Image(ctx, local.Client); err != nil {

@@ -79,6 +79,11 @@ func (f *captureFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	if f.file != "-" {
+		if err := checkWritable("--file", f.file); err != nil {
+			return err
+		}
+	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once

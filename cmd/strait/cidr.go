@@ -11,18 +11,12 @@ import (
 )
 
 func newCIDR() *cobra.Command {
-	c := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "cidr",
 		Short:   "Plan CIDRs before clusters are joined",
 		Long:    `Plan how the CIDRs of a remote cluster are mapped, before the clusters are joined.`,
 		Example: `  strait cidr plan --remote 10.0.0.0/16`,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return wrongUsage(cmd, "the command is missing: give plan, as in strait cidr plan --remote 10.0.0.0/16")
-		},
-	}
-	c.AddCommand(newCIDRPlan())
-	return c
+	}, newCIDRPlan())
 }
 
 // planCommand holds the flags of `strait cidr plan`.

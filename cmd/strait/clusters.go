@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -87,9 +88,6 @@ func (f *clusterFlags) name() string {
 }
 
 func (f *clusterFlags) client() (*client.Client, error) {
-	if f.timeout < 0 {
-		return nil, fmt.Errorf("--request-timeout %v: give a positive duration, as in --request-timeout=30s", f.timeout)
-	}
 	config, err := client.UserConfig(f.kubeconfig, f.context)
 	if err != nil {
 		return nil, err
@@ -127,9 +125,32 @@ func chooseBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluste
 	return a, &b, err
 }
 
-// interruptible returns the context of a command. It ends on SIGINT and SIGTERM.
+// interruption records in the context of a command line that a signal has ended it.
+type interruption struct{ happened atomic.Bool }
+
+type interruptionKey struct{}
+
+// interruptible returns the context of a command. It ends on SIGINT and SIGTERM, which
+// execute then reports.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(cmd.Context())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stop := func() {
+		signal.Stop(signals)
+		cancel()
+	}
+	go func() {
+		select {
+		case <-signals:
+			if record, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
+				record.happened.Store(true)
+			}
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // newProgress returns the progress of a command, on standard error.

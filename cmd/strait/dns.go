@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ func (f *dnsFlags) register(c *cobra.Command) {
 }
 
 func newDNS() *cobra.Command {
-	c := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "dns",
 		Short: "Let CoreDNS serve the names of imported Services",
 		Long: `Let the CoreDNS of a cluster serve the names of imported Services,
@@ -43,19 +42,16 @@ NAME.NAMESPACE.svc.clusterset.local, with its own support of the Multi-Cluster S
 API. This needs CoreDNS 1.12.2 or later.`,
 		Example: `  strait dns configure --context a
   strait dns check --context a`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(newDNSConfigure(), newDNSCheck(), newDNSRemove())
-	return c
+	}, newDNSConfigure(), newDNSCheck(), newDNSRemove())
 }
 
 // dnsChange is `strait dns configure` or `strait dns remove`.
 type dnsChange struct {
 	dnsFlags
-	dryRun, yes bool
-	plan        func(context.Context, operator.Cluster, dns.Options) (*dns.Plan, error)
-	next        string // what to do after the change
+	consent
+	dryRun bool
+	plan   func(context.Context, operator.Cluster, dns.Options) (*dns.Plan, error)
+	next   string // what to do after the change
 }
 
 func newDNSConfigure() *cobra.Command {
@@ -114,7 +110,7 @@ The command shows the changes and asks before it makes them.`,
 func (f *dnsChange) register(c *cobra.Command) {
 	f.dnsFlags.register(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "have the API server check the changes without storing them, print them and exit")
-	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "make the changes without asking")
+	f.consent.register(c, "make the changes without asking")
 }
 
 func (f *dnsChange) run(cmd *cobra.Command) error {
@@ -141,8 +137,8 @@ func (f *dnsChange) run(cmd *cobra.Command) error {
 	switch {
 	case f.dryRun:
 		to = to.DryRun()
-	case len(plan.Changes) > 0 && !f.yes:
-		if err := confirm(cmd, "Make these changes?"); err != nil {
+	case len(plan.Changes) > 0:
+		if err := f.ask(ctx, cmd, "Make these changes?"); err != nil {
 			return err
 		}
 	}
@@ -171,25 +167,6 @@ func printChanges(w io.Writer, cluster string, plan *dns.Plan) {
 	for _, change := range plan.Changes {
 		fmt.Fprintf(w, "%s: %s\n%s\n", cluster, change.Object, change.Diff)
 	}
-}
-
-// errDeclined is the error of a command whose question was not answered with yes.
-var errDeclined = errors.New("nothing was changed")
-
-// confirm asks a question, and returns nil if the answer is yes.
-func confirm(cmd *cobra.Command, question string) error {
-	if in, ok := cmd.InOrStdin().(io.Writer); !ok || !isTerminal(in) {
-		return wrongUsage(cmd, "the input is not a terminal, so the command cannot ask; add --yes to go on without a question")
-	}
-	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
-	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errDeclined
-	}
-	return nil
 }
 
 // dnsCheck holds the flags of `strait dns check`.

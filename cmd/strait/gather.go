@@ -109,6 +109,9 @@ func (f *gatherCommand) write(ctx context.Context, stdout io.Writer, clusters []
 	if name = f.file; name == "" {
 		name = o.Root + ".tar.gz"
 	}
+	if err := checkWritable("--file", name); err != nil {
+		return nil, "", err
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part") // readable by its owner only
 	if err != nil {
 		return nil, "", fileError("--file", name, withoutTemporary(err, name))

@@ -44,6 +44,53 @@ func TestWrongInputs(t *testing.T) {
 		{"text instead of a CIDR, checked before the cluster is contacted", usable, "cidr plan --context away --remote ten"},
 		{"a CIDR that cannot be mapped, checked before the cluster is contacted", usable, "cidr plan --context away --remote 127.0.0.0/8"},
 		{"an arrow that is not quoted", usable, "trace default/web -"},
+		{"the name of a Service of one cluster", usable, "trace default/web cart.shop.svc.cluster.local:80"},
+		{"a short name of a Service", usable, "trace default/web cart:80"},
+		{"a format that a list does not have", usable, "bench --list -o benchstat"},
+		{"a negative time to wait, where the value is optional", usable, "status --wait -1s"},
+		{"a negative time to wait", usable, "peer --remote-context a --wait -1s"},
+		{"a time to wait as a separate word", usable, "export shop/cart --wait 5m"},
+		{"a time to wait as a separate word, of a check", usable, "dns check --wait 5m"},
+		{"a negative timeout", usable, "status --request-timeout -5s"},
+		{"a timeout of nothing", usable, "verify --short --request-timeout 0s"},
+		{"a flag that is like no other", usable, "status --yes"},
+		{"one letter of a flag", usable, "status --v"},
+		{"help of an unknown command", usable, "help foo"},
+		{"help of an unknown subcommand", usable, "help dns chekc"},
+		{"a group without its subcommand", usable, "dns"},
+		{"another group without its subcommand", usable, "cidr"},
+		{"a deletion that cannot ask", usable, "unpeer b --context away"},
+		{"a deletion of exports that cannot ask", usable, "unexport shop/cart --context away"},
+		{"a preparation that cannot ask", usable, "uninstall --prepare --context away"},
+		{"a replacement that cannot ask", usable, "invite b --replace --context away"},
+		{"a disruption that cannot ask", usable, "verify --disrupt --context a --remote-context away"},
+		{"a removal from the node that cannot ask", usable, "node --remove"},
+		{"a directory for the result of a benchmark", usable, "bench --file ."},
+		{"a directory for the page of a benchmark", usable, "bench --html ."},
+		{"a folder that does not exist for the result", usable, "bench peer --json /nowhere/result.json"},
+		{"a directory for the report", usable, "bench peer --report ."},
+		{"a directory for the bundle", usable, "gather --context away --file ."},
+		{"a directory for packets", usable, "capture b-0 --context away --file ."},
+		{"a directory for JUnit XML", usable, "verify --context away --junit ."},
+		{"a kubeconfig that is text", usable, "status --kubeconfig garbage.key"},
+		{"a kubeconfig that is not YAML", usable, "status --kubeconfig garbage.yaml"},
+		{"a kubeconfig of another kind", usable, "status --kubeconfig wrong.yaml"},
+		{"a kubeconfig without an end", usable, "status --kubeconfig /dev/zero"},
+		{"a kubeconfig that is a directory", usable, "status --kubeconfig ."},
+		{"a KUBECONFIG without an end", "/dev/zero", "status"},
+		{"a kubeconfig of a program without an end", usable, "node --node node-1 --kubeconfig /dev/zero"},
+		{"a kubeconfig of a program that is text", usable, "node --node node-1 --kubeconfig garbage.key"},
+		{"a context whose cluster is missing", "incomplete.kubeconfig", "status --context no-cluster"},
+		{"a context whose user is missing", "incomplete.kubeconfig", "status --context no-user"},
+		{"a context whose cluster has no server", "incomplete.kubeconfig", "services shop/cart --context no-server"},
+		{"a current context that is missing", "incomplete.kubeconfig", "status"},
+		{"a configuration without an end", usable, "gateway --config /dev/zero --check"},
+		{"a key without an end", usable, "gateway --config endless.yaml --check"},
+		{"an invite without an end", usable, "accept --file /dev/zero"},
+		{"a template without an end", usable, "controller --namespace x --identity y --gateway-template /dev/zero"},
+		{"a template of nodes without an end", usable, "controller --namespace x --identity y --node-template /dev/zero"},
+		{"a ClusterNetwork without an end", usable, "controller --namespace x --identity y --cluster-network /dev/zero"},
+		{"a result without an end", usable, "bench compare /dev/zero /dev/zero"},
 		{"keys that cannot be used", usable, "gateway --config wrong.yaml --check"},
 		{"a key that other users can read", usable, "gateway --config open.yaml --check"},
 	} {
@@ -99,7 +146,19 @@ remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 	}
 	for name, text := range map[string]string{
 		"wrong.yaml": config("garbage.key", "."), "open.yaml": strings.Replace(config("open.key", "open.key"), ", presharedKeyFile: missing.psk", "", 1),
-		"garbage.key": "secret garbage", "open.key": key,
+		"endless.yaml": config("/dev/zero", "open.key"),
+		"garbage.key":  "secret garbage", "open.key": key, "garbage.yaml": "clusters:\n  - a: [\nb",
+		"incomplete.kubeconfig": `apiVersion: v1
+kind: Config
+current-context: gone
+clusters:
+- {name: here, cluster: {server: "https://192.0.2.1:6443"}}
+- {name: bare, cluster: {}}
+contexts:
+- {name: no-cluster, context: {cluster: missing, user: ""}}
+- {name: no-user, context: {cluster: here, user: missing}}
+- {name: no-server, context: {cluster: bare}}
+`,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -25,6 +24,7 @@ type inviteCommand struct {
 	listed  []string
 	accept  []string
 	dry     dryRun
+	consent consent
 	wait    time.Duration
 	output  string
 }
@@ -54,6 +54,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	}
 	f.cluster.register(c)
 	f.dry.register(c)
+	f.consent.register(c, "with --replace: delete without asking")
 	c.Flags().DurationVar(&f.options.Expires, "expires", time.Hour, "how long the invite is valid, 168h (7 days) at most")
 	c.Flags().StringVar(&f.id, "cluster-id", "", "ID of the other cluster, as kubectl get clusternetworks shows it there: another cluster cannot use the invite under its own ID (default: the ID that the first cluster announces)")
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of this cluster's gateways: NodePort or LoadBalancer "+
@@ -64,6 +65,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways to run and have endpoints")
+	completeServiceType(c, inviteServiceTypes)
 	outputFlag(c, &f.output)
 	return c
 }
@@ -97,8 +99,14 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 			return wrongUsage(cmd, "--cluster-id %s: %w", f.id, err)
 		}
 	}
+	asks := f.options.Replace && !f.dry.on
+	if asks {
+		if err := f.consent.check(cmd); err != nil {
+			return err
+		}
+	}
 	f.options.ClusterID = v1alpha1.ClusterID(f.id)
-	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
+	if f.options.ServiceType, err = serviceType(cmd, f.service, inviteServiceTypes); err != nil {
 		return err
 	}
 	if f.options.Prefixes, err = parseCIDRs[v1alpha1.CIDR](cmd, "--prefixes", f.listed); err != nil {
@@ -112,6 +120,11 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
+	}
+	if asks {
+		if err := f.consent.ask(ctx, cmd, fmt.Sprintf("Delete Peering %s in %s if it is in use? Its connections end at once.", name, c.Name)); err != nil {
+			return err
+		}
 	}
 	f.dry.apply(&c)
 	f.options.Name, f.options.Random, f.options.Now, f.options.Waiting = name, rand.Reader, time.Now, waiting(cmd, f.wait)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,9 +12,10 @@ import (
 
 // Exit codes of every command.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as a shell reports SIGINT
 )
 
 // run executes a command line without the program's name, for tests.
@@ -23,17 +25,40 @@ func execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(escaping(root.OutOrStdout()))
 	root.SetErr(escaping(root.ErrOrStderr()))
-	err := root.Execute()
+	var interrupted interruption
+	err := root.ExecuteContext(context.WithValue(context.Background(), interruptionKey{}, &interrupted))
 	var wrong *usageError
 	switch {
 	case err == nil:
 		return exitOK
+	case interrupted.happened.Load():
+		printError(root.ErrOrStderr(), asInterrupted(err))
+		return exitInterrupted
 	case errors.As(err, &wrong):
 		printError(root.ErrOrStderr(), fmt.Errorf("%w\nrun %q for usage", err, wrong.help))
 		return exitUsage
 	}
 	printError(root.ErrOrStderr(), err)
 	return exitFailed
+}
+
+// asInterrupted returns the error of a command that a signal has ended, without the lines
+// that say no more than that.
+func asInterrupted(err error) error {
+	var rest []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasSuffix(line, context.Canceled.Error()) {
+			rest = append(rest, line)
+		}
+	}
+	text := strings.Join(rest, "\n")
+	switch {
+	case text == "":
+		return errors.New("interrupted")
+	case strings.HasPrefix(text, "interrupted"):
+		return errors.New(text)
+	}
+	return errors.New("interrupted: " + text)
 }
 
 func newRoot() *cobra.Command {
@@ -44,7 +69,7 @@ func newRoot() *cobra.Command {
 need no privilege, no kernel module and no TUN device. The clusters may use the same
 pod CIDR.
 
-Exit codes: 0 success, 1 failure, 2 usage error.`,
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       versionLine(),
@@ -75,6 +100,7 @@ Exit codes: 0 success, 1 failure, 2 usage error.`,
 		root.AddCommand(group.commands...)
 	}
 	root.AddCommand(newDemo(), newVersion(), newCompletion(), newAgent())
+	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	markUsage(root)
 	complete(root)

@@ -19,6 +19,7 @@ import (
 func newNode() *cobra.Command {
 	var name, kubeconfig, listen string
 	var remove bool
+	var consent consent
 	c := &cobra.Command{
 		Use:   "node",
 		Short: "Run the node helper",
@@ -30,13 +31,14 @@ neither Geneve nor VXLAN, /dev/net/tun.
 The helper repairs its settings when another program changes them. The settings stay when
 it ends, so that restarts and upgrades lose no packets, except where packets pass through
 the helper itself because the kernel has neither Geneve nor VXLAN. Only --remove removes
-the settings.`,
+the settings, and asks before it does.`,
 		Example: `  strait node --node node-1
-  strait node --remove`,
+  strait node --remove
+  strait node --remove --yes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if remove {
-				return removeNode()
+				return removeNode(cmd, consent)
 			}
 			if name == "" {
 				name = os.Getenv("NODE_NAME")
@@ -64,6 +66,7 @@ the settings.`,
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the pod's service account)")
 	c.Flags().StringVar(&listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")
 	c.Flags().BoolVar(&remove, "remove", false, "remove all settings of Strait from the node, and exit")
+	consent.register(c, "with --remove: remove without asking")
 	c.AddCommand(newNodeRoute(), newNodeState())
 	return c
 }
@@ -80,7 +83,12 @@ func runNode(ctx context.Context, o nodehelper.Options) (err error) {
 	return nodehelper.Run(ctx, o)
 }
 
-func removeNode() error {
+func removeNode(cmd *cobra.Command, consent consent) error {
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	if err := consent.ask(ctx, cmd, "Remove all settings of Strait from this node? Its pods lose their connections to other clusters."); err != nil {
+		return err
+	}
 	k, err := node.Open()
 	if err != nil {
 		return err

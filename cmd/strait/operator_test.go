@@ -138,7 +138,7 @@ func TestExitCodesAndErrorsOfCommandsForClusters(t *testing.T) {
 		{"status --context a -o wide", exitUsage, "choose table, json or yaml"},
 		{"status --context a --wait=0s", exitUsage, "--wait 0s"},
 		{"status --context a --wait", exitOK, ""},
-		{"status --context a --wait 5m", exitUsage, "5m is taken for the name of a Peering: write --wait=5m"},
+		{"status --context a --wait 5m", exitUsage, "5m is taken for an argument, not for the value of --wait: write --wait=5m"},
 		{"status --context broken --wait=1s", exitFailed, "not after 1s: Peering b: no link answers since 09:00"},
 		{"status --context a one two --for-remote", exitUsage, "name one"},
 		{"status --context none --for-remote", exitFailed, "specify a name (existing Peerings: none)"},
@@ -223,14 +223,14 @@ func TestAPeeringIsRotatedAndDeletedAfterDryRuns(t *testing.T) {
 		{"rotate-keys b", "context a: the gateways of Peering b use keys of generation 2.\n"},
 		{"uninstall --prepare --dry-run", "Peering b would be deleted\n"},
 		{"unpeer b --dry-run", "context a: Peering b would be deleted\n"},
-		{"unpeer b", "context a: Peering b is deleted, with its gateways and their keys.\nThe other cluster keeps its Peering; delete it there with strait unpeer.\n"},
+		{"unpeer b --yes", "context a: Peering b is deleted, with its gateways and their keys.\nThe other cluster keeps its Peering; delete it there with strait unpeer.\n"},
 	} {
 		out, stderr, code := output("", append(strings.Fields(c.args), "--context=a")...)
 		if code != exitOK || out != c.out {
 			t.Errorf("strait %s ends with %d and prints\n%s%s\nwant\n%s", c.args, code, out, stderr, c.out)
 		}
 	}
-	_, stderr, code := output("", "unpeer", "b", "--context=a")
+	_, stderr, code := output("", "unpeer", "b", "--yes", "--context=a")
 	if want := "strait: context a: there is no Peering b; there are: none\n"; code != exitFailed || stderr != want {
 		t.Errorf("ends with %d and prints %q, want %q", code, stderr, want)
 	}

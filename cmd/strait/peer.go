@@ -55,6 +55,7 @@ invite and strait accept, or apply the objects (strait status --for-remote).`,
 	c.Flags().BoolVar(&f.options.KeepAddresses, "keep-addresses", false, "let the CIDRs of each cluster keep their addresses in the other one where they are free (default: they are mapped to the remap pools)")
 	c.Flags().BoolVarP(&f.options.Yes, "yes", "y", false, "join clusters with CIDRs that are not private, or with other gateways than those of an existing Peering")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways, and again for packets to pass")
+	completeServiceType(c, peerServiceTypes)
 	outputFlag(c, &f.output)
 	return c
 }
@@ -82,7 +83,7 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	var err error
-	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP); err != nil {
+	if f.options.ServiceType, err = serviceType(cmd, f.service, peerServiceTypes); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(cmd)
@@ -109,8 +110,24 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 	return nil
 }
 
+// The types of the Service of gateways. Another cluster that has no access to this one cannot
+// reach a ClusterIP.
+var (
+	inviteServiceTypes = []corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	peerServiceTypes   = append(inviteServiceTypes[:2:2], corev1.ServiceTypeClusterIP)
+)
+
+// completeServiceType completes the values of --service-type.
+func completeServiceType(c *cobra.Command, of []corev1.ServiceType) {
+	var names []string
+	for _, t := range of {
+		names = append(names, string(t))
+	}
+	_ = c.RegisterFlagCompletionFunc("service-type", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+}
+
 // serviceType parses a type of Service. Only those in of are accepted.
-func serviceType(cmd *cobra.Command, text string, of ...corev1.ServiceType) (corev1.ServiceType, error) {
+func serviceType(cmd *cobra.Command, text string, of []corev1.ServiceType) (corev1.ServiceType, error) {
 	if t := corev1.ServiceType(text); text == "" || slices.Contains(of, t) {
 		return t, nil
 	}

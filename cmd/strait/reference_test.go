@@ -23,7 +23,7 @@ func reference(root *cobra.Command) string {
 
 Generated from the program by ` + "`make generate`" + `. Each command prints the same text with ` + "`--help`" + `.
 
-Exit codes: 0 success, 1 failure, 2 usage error. Results go to standard output; errors, warnings and progress go to standard error. Output has colours on a terminal unless ` + "`NO_COLOR`" + ` is set. Control characters and other characters that are not printed, which a remote cluster may have put into a message, are shown as ` + "`\\u001b`" + `. As a plugin of kubectl, ` + "`strait`" + ` is ` + "`kubectl strait`" + ` (see [strait completion](#strait-completion)).
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted. Results go to standard output; errors, warnings and progress go to standard error. Output has colours on a terminal unless ` + "`NO_COLOR`" + ` is set. Control characters and other characters that are not printed, which a remote cluster may have put into a message, are shown as ` + "`\\u001b`" + `. As a plugin of kubectl, ` + "`strait`" + ` is ` + "`kubectl strait`" + ` (see [strait completion](#strait-completion)).
 
 | command | description |
 |---|---|

@@ -70,7 +70,7 @@ func TestServicesAreExportedAndUnexportedAfterDryRuns(t *testing.T) {
 		{args: "export shop/cart --remote-context b --wait", out: "context a: Service shop/cart is exported as cart.shop.svc.clusterset.local.\n" +
 			"context a: imported with the address 10.96.4.4.\ncontext b: imported with the address 10.97.4.4.\nNo link to b is up; strait status shows why.\n"},
 		{args: "unexport shop/cart --dry-run", out: "context a: ServiceExport shop/cart would be deleted\n"},
-		{args: "unexport shop/cart", out: "context a: ServiceExport shop/cart is deleted; the Service stays.\n"},
+		{args: "unexport shop/cart --yes", out: "context a: ServiceExport shop/cart is deleted; the Service stays.\n"},
 	} {
 		out, stderr, code := output("", append(strings.Fields(c.args), "--context=a")...)
 		if code != exitOK || out != c.out {
@@ -98,7 +98,7 @@ func TestAServiceThatCannotBeExportedIsRefusedWithARemedy(t *testing.T) {
 		{"export shop/cart shop/alias", exitFailed, "Service shop/alias has type ExternalName"},
 		{"export shop/derived", exitFailed, "belongs to a ServiceImport"},
 		{"export shop/cart --wait=1ms", exitFailed, "ServiceExport shop/cart: the controller has not processed"},
-		{"unexport shop/other", exitFailed, "there is no ServiceExport shop/other; strait services lists"},
+		{"unexport shop/other --yes", exitFailed, "there is no ServiceExport shop/other; strait services lists"},
 		{"services shop/other", exitFailed, "no cluster exports Service shop/other"},
 		{"services -o xml", exitUsage, "choose table, json, yaml, wide or name"},
 	} {

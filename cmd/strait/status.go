@@ -60,11 +60,6 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 		if err := checkWait(cmd, f.wait); err != nil {
 			return err
 		}
-		for _, name := range names { // the value of --wait, written as a separate word
-			if _, err := time.ParseDuration(name); err == nil {
-				return wrongUsage(cmd, "%s is taken for the name of a Peering: write --wait=%s", name, name)
-			}
-		}
 	}
 	if f.forRemote && len(names) > 1 {
 		return wrongUsage(cmd, "--for-remote prints one Peering: name one")

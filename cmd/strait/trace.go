@@ -18,6 +18,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/services"
 	"strait.dev/strait/k8s/trace"
 )
 
@@ -31,6 +32,9 @@ type traceFlags struct {
 	socket, question                string
 	fromTunnel                      bool
 }
+
+// protocols are the values of --protocol.
+var protocols = []string{gateway.TCP, gateway.UDP, gateway.ICMP}
 
 func newTrace() *cobra.Command {
 	f := &traceFlags{remote: clusterFlags{remote: true}}
@@ -74,6 +78,7 @@ dropped or its verdict is unknown.`,
 	flags.StringVar(&f.socket, "socket", "", "ask only the gateway that listens on this unix socket")
 	flags.BoolVar(&f.fromTunnel, "from-tunnel", false, "with --socket: the packet arrives through the tunnel, not from a node")
 	flags.StringVar(&f.question, "question", "", "with --socket: the question as JSON; the answer is JSON too")
+	_ = c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	outputFlag(c, &f.output)
 	flags.BoolP("arrow", ">", false, "the arrow between the arguments")
 	for _, name := range []string{"question", "arrow"} {
@@ -266,8 +271,8 @@ func (f *traceFlags) read(args []string) (from string, q trace.Question, err err
 			return "", q, err
 		}
 	}
-	if !slices.Contains([]string{"", gateway.TCP, gateway.UDP, gateway.ICMP}, q.Protocol) {
-		return "", q, fmt.Errorf("--protocol %s: choose tcp, udp or icmp", q.Protocol)
+	if q.Protocol != "" && !slices.Contains(protocols, q.Protocol) {
+		return "", q, fmt.Errorf("--protocol %s: choose %s", q.Protocol, choice(protocols))
 	}
 	switch {
 	case q.Protocol != "":
@@ -295,7 +300,15 @@ func destination(text string) (netip.Addr, uint16, error) {
 	if a, err := netip.ParseAddrPort(text); err == nil && a.Addr().Zone() == "" && a.Port() != 0 {
 		return a.Addr().Unmap(), a.Port(), nil
 	}
-	return netip.Addr{}, 0, fmt.Errorf("%q is not an IP address with a port: write one like 10.71.2.9:80 or [fd00:71::9]:80", text)
+	host, _, _ := strings.Cut(text, ":")
+	parts := strings.Split(host, ".")
+	switch {
+	case len(parts) > 2 && parts[2] == "svc": // NAME.NAMESPACE.svc of one cluster
+		return netip.Addr{}, 0, fmt.Errorf("%q is the name of a Service of one cluster: for an imported Service write %s.%s.svc.%s, for another one an address like 10.71.2.9:80", text, parts[0], parts[1], services.Zone)
+	case strings.ContainsAny(host, "ghijklmnopqrstuvwxyz"): // a name, not a wrong address
+		return netip.Addr{}, 0, fmt.Errorf("%q is neither an address nor the name of an imported Service: write one like 10.71.2.9:80 or cart.shop.svc.%s:80", text, services.Zone)
+	}
+	return netip.Addr{}, 0, fmt.Errorf("%q is not an IP address with a port: write one like 10.71.2.9:80 or [fd00:71::9]:80, or the name of an imported Service like cart.shop.svc.%s:80", text, services.Zone)
 }
 
 // serviceDestination parses the name of an imported Service with or without a port. The name

@@ -198,6 +198,9 @@ func TestCommandLinesAreCompleted(t *testing.T) {
 		{[]string{"status", "--context", "a", "prod-b", ""}, nil},
 		{[]string{"resolve", "10.0.0.1", "--context", "a", "--of", ""}, []string{"prod-b"}},
 		{[]string{"completion", ""}, shells},
+		{[]string{"trace", "--protocol", ""}, protocols},
+		{[]string{"peer", "--service-type", ""}, []string{"NodePort", "LoadBalancer", "ClusterIP"}},
+		{[]string{"invite", "b", "--service-type", ""}, []string{"NodePort", "LoadBalancer"}},
 		{[]string{"resolve", ""}, nil},
 	} {
 		if got := completed(t, c.words...); !slices.Equal(got, c.want) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/operator"
 )
@@ -13,6 +15,7 @@ type unexportCommand struct {
 	cluster   clusterFlags
 	namespace string
 	dry       dryRun
+	consent   consent
 	output    string
 }
 
@@ -23,7 +26,8 @@ func newUnexport() *cobra.Command {
 		Short: "End the export of Services",
 		Long: `Delete the ServiceExport of each SERVICE, NAME or NAMESPACE/NAME. The Service stays. The
 clusters that import it lose the endpoints of this cluster, and the name in
-clusterset.local if no other cluster exports the Service.`,
+clusterset.local if no other cluster exports the Service. The command asks before it
+deletes.`,
 		Example: `  strait unexport shop/cart
   strait unexport cart checkout --namespace shop --context a
   strait unexport shop/cart --dry-run`,
@@ -32,6 +36,7 @@ clusterset.local if no other cluster exports the Service.`,
 	}
 	f.cluster.register(c)
 	f.dry.register(c)
+	f.consent.register(c, "delete without asking")
 	namespaceFlag(c, &f.namespace)
 	outputFlag(c, &f.output, "name")
 	c.ValidArgsFunction = namesInNamespaces(serviceExports)
@@ -46,11 +51,22 @@ func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if !f.dry.on {
+		if err := f.consent.check(cmd); err != nil {
+			return err
+		}
+	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
+	}
+	if !f.dry.on {
+		question := fmt.Sprintf("End the export of %s in %s? Clusters that import it lose its endpoints in this cluster.", listed(names), c.Name)
+		if err := f.consent.ask(ctx, cmd, question); err != nil {
+			return err
+		}
 	}
 	var changes []operator.Change
 	c.Changed = func(change operator.Change) { changes = append(changes, change) }
@@ -75,4 +91,13 @@ func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return printAs(cmd.OutOrStdout(), f.output, changes)
+}
+
+// listed joins names of Services.
+func listed(names []types.NamespacedName) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, name.String())
+	}
+	return strings.Join(all, ", ")
 }

@@ -21,6 +21,7 @@ type uninstallCommand struct {
 	image     string
 	noPods    bool
 	dryRun    bool
+	consent   consent
 	namespace string
 	wait      time.Duration
 	output    string
@@ -38,7 +39,8 @@ func newUninstall() *cobra.Command {
 Before Helm removes anything, the chart runs strait uninstall --prepare in the cluster:
 it deletes Peerings and AddressMappings, and waits until their gateways are gone and
 every ready node has removed its links, routes, rules and nftables table. Without the
-chart, run it before you delete the objects. Other clusters are not contacted.
+chart, run it before you delete the objects: it asks first, because connections to other
+clusters end. Other clusters are not contacted.
 
 Afterwards strait uninstall --check looks for leftovers: objects, and on every node
 links, routes, rules and the nftables table. It waits for objects that are being deleted,
@@ -62,6 +64,7 @@ or reboot it.`,
 	c.Flags().StringVar(&f.image, "image", install.Image, "with --check: image of the pods")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "with --check: run no pods, and skip the nodes")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --prepare: have the API server check the deletions without storing them, print them and exit")
+	f.consent.register(c, "with --prepare: delete without asking")
 	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for gateways and nodes, or with --check for objects that are being deleted")
 	outputFlag(c, &f.output)
@@ -77,6 +80,12 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 	}
 	if f.prepare == f.check {
 		return wrongUsage(cmd, "Helm removes Strait, with helm uninstall strait --namespace strait-system: give --check to look for leftovers afterwards, or --prepare to detach the cluster before")
+	}
+	asks := f.prepare && !f.dryRun
+	if asks {
+		if err := f.consent.check(cmd); err != nil {
+			return err
+		}
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
@@ -98,6 +107,11 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 	}
 	if err := c.Reach(ctx); err != nil {
 		return err
+	}
+	if asks {
+		if err := f.consent.ask(ctx, cmd, "Delete all Peerings and AddressMappings in "+c.Name+"? Connections to other clusters end at once."); err != nil {
+			return err
+		}
 	}
 	is, err := uninstall.Prepare(ctx, uninstall.Options{Client: c.Client, Gateways: f.namespace, For: f.wait, DryRun: f.dryRun, Say: progress.Say})
 	progress.Done()

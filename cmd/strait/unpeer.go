@@ -15,6 +15,7 @@ type unpeerCommand struct {
 	local, remote clusterFlags
 	options       operator.UnpeerOptions
 	dry           dryRun
+	consent       consent
 	wait          time.Duration
 	output        string
 }
@@ -25,7 +26,7 @@ func newUnpeer() *cobra.Command {
 		Use:   "unpeer PEERING [--remote-context B]",
 		Short: "Separate two joined clusters",
 		Long: `Delete a Peering, and wait until its gateways, their keys and its routes are removed.
-Connections between the clusters end at once.
+Connections between the clusters end at once, so the command asks before it deletes.
 
 With access to the other cluster (--remote-context), the Peering there is deleted too.
 Without access, delete it there with another strait unpeer: until then it stays there,
@@ -39,6 +40,7 @@ and is not ready.`,
 	f.local.register(c)
 	f.remote.register(c)
 	f.dry.register(c)
+	f.consent.register(c, "delete without asking")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways, in both clusters")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the removal, in each cluster")
 	outputFlag(c, &f.output)
@@ -65,11 +67,25 @@ func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
 	if err := checkWait(cmd, f.wait); err != nil {
 		return err
 	}
+	if !f.dry.on {
+		if err := f.consent.check(cmd); err != nil {
+			return err
+		}
+	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
+	}
+	if !f.dry.on {
+		also := ""
+		if remote != nil {
+			also = " and its counterpart in " + remote.Name
+		}
+		if err := f.consent.ask(ctx, cmd, fmt.Sprintf("Delete Peering %s in %s%s? Connections between the clusters end at once.", name, local.Name, also)); err != nil {
+			return err
+		}
 	}
 	var result separated
 	for _, c := range []*operator.Cluster{&local, remote} {

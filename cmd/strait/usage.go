@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"strait.dev/strait/internal/smallfile"
 )
 
 // usageError is a mistake on the command line.
@@ -47,6 +51,22 @@ func atLeastOne(name string) cobra.PositionalArgs {
 
 // noArguments accepts no argument.
 func noArguments(cmd *cobra.Command, given []string) error { return tooMany(cmd, given, 0) }
+
+// group adds subcommands to a command that does nothing without one.
+func group(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	c.AddCommand(subs...)
+	c.Args = noArguments
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		var paths []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				paths = append(paths, sub.CommandPath())
+			}
+		}
+		return wrongUsage(cmd, "the subcommand is missing: choose %s", choice(paths))
+	}
+	return c
+}
 
 // tooMany returns an error if more than most arguments are given. An argument in the place
 // of a subcommand is reported as an unknown command.
@@ -97,6 +117,10 @@ func flagError(cmd *cobra.Command, err error) error {
 
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	if unknown.GetSpecifiedShortnames() != "" {
+		text := "-" + unknown.GetSpecifiedShortnames()
+		if f := optionalDuration(cmd); f != nil && isDuration(text) {
+			return fmt.Errorf("--%s %s: give a positive duration, as in --%[1]s=%[3]s", f.Name, text, f.NoOptDefVal)
+		}
 		return fmt.Errorf("unknown flag -%s", unknown.GetSpecifiedName())
 	}
 	var names []string
@@ -110,6 +134,53 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		hint = ": did you mean " + either(close) + "?"
 	}
 	return fmt.Errorf("unknown flag --%s%s", unknown.GetSpecifiedName(), hint)
+}
+
+// optionalDuration returns the given flag of a command whose value, a duration, may be left
+// out, and so is written after "="; nil if there is none.
+func optionalDuration(cmd *cobra.Command) (found *pflag.Flag) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "duration" && f.NoOptDefVal != "" {
+			found = f
+		}
+	})
+	return found
+}
+
+func isDuration(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err == nil
+}
+
+// separateValue returns an error for an argument that is the value of an optionalDuration,
+// written as a separate word.
+func separateValue(cmd *cobra.Command, given []string) error {
+	f := optionalDuration(cmd)
+	if f == nil || f.Value.String() != defaultOf(f).String() {
+		return nil
+	}
+	if i := slices.IndexFunc(given, isDuration); i >= 0 {
+		return fmt.Errorf("%s is taken for an argument, not for the value of --%s: write --%[2]s=%[1]s", given[i], f.Name)
+	}
+	return nil
+}
+
+// defaultOf returns the value of an optionalDuration that is given without one.
+func defaultOf(f *pflag.Flag) time.Duration {
+	d, _ := time.ParseDuration(f.NoOptDefVal) // a constant of the command
+	return d
+}
+
+// checkTimeout checks the flag --request-timeout, if the command has it.
+func checkTimeout(cmd *cobra.Command) error {
+	f := cmd.Flags().Lookup("request-timeout")
+	if f == nil || !f.Changed {
+		return nil
+	}
+	if d, err := cmd.Flags().GetDuration(f.Name); err != nil || d <= 0 {
+		return fmt.Errorf("--request-timeout %v: give a positive duration, as in --request-timeout=30s", f.Value)
+	}
+	return nil
 }
 
 // written returns a flag as it is on the command line.
@@ -138,13 +209,15 @@ func expected(f *pflag.Flag) string {
 	return "give one, as in --" + f.Name + "=" + strings.ToUpper(f.Name[strings.LastIndexByte(f.Name, '-')+1:])
 }
 
-// closest returns the names that differ from a word by few letters, or begin with it.
+// closest returns the names that differ from a word by few of their letters, or begin with
+// it.
 func closest(word string, names []string) (close []string) {
 	const most = 2
 	least := most
 	for _, name := range names {
+		letters := len(strings.TrimLeft(name, "-"))
 		switch d := distance(strings.ToLower(word), name); {
-		case d > most, d >= len(name):
+		case d > min(most, letters/3): // with more, another word
 		case d < least:
 			least, close = d, []string{name}
 		case d == least:
@@ -214,12 +287,13 @@ func choice[S ~string](words []S) string {
 // fileError is the error of a file that a flag or argument names. It says what to do.
 func fileError(what, path string, err error) error {
 	var at *fs.PathError
+	var large *smallfile.TooLargeError
 	if errors.As(err, &at) && at.Path == path {
 		err = at.Err
 	}
 	remedy := ""
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, &large):
 		remedy = "; check the path"
 	case errors.Is(err, fs.ErrPermission):
 		remedy = "; check its owner and mode"
@@ -232,12 +306,38 @@ func fileError(what, path string, err error) error {
 	return fmt.Errorf("%s: %w%s", path, err, remedy)
 }
 
+// checkWritable returns an error if a file that a flag names cannot be written. A command
+// calls it before its work, whose result would be lost. An existing file is not changed. A
+// pipe or a device is not opened: its reader would see the end of a first writer.
+func checkWritable(flag, path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return nil
+	}
+	made := errors.Is(err, fs.ErrNotExist)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		err = file.Close()
+		if made {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	if err != nil {
+		return fileError(flag, path, err)
+	}
+	return nil
+}
+
 // markUsage makes every mistake in flags and arguments of a command tree a usageError.
 func markUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
-			if err := args(c, given); err != nil {
+			err := errors.Join(separateValue(c, given), checkTimeout(c))
+			if err == nil {
+				err = args(c, given)
+			}
+			if err != nil {
 				return &usageError{err, c.CommandPath() + " --help"}
 			}
 			return nil

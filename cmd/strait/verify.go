@@ -22,7 +22,8 @@ type verifyCommand struct {
 	pullSecrets   []string
 	targets       []string
 	short         bool
-	disrupt, yes  bool
+	disrupt       bool
+	consent       consent
 	output, junit string
 }
 
@@ -70,7 +71,7 @@ The exit code is 0 if nothing failed and 1 otherwise.`,
 	c.Flags().StringSliceVar(&f.targets, "target", nil, "without access to the other cluster: mapped `ADDRESS` of a pod of it, or ADDRESS:PORT of an agent")
 	c.Flags().BoolVar(&f.short, "short", false, "start no pods: report the status of the objects")
 	c.Flags().BoolVar(&f.disrupt, "disrupt", false, "disrupt the gateways of both clusters, and measure what flows lose")
-	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --disrupt: do not ask")
+	f.consent.register(c, "with --disrupt: do not ask")
 	c.Flags().BoolVar(&f.options.Keep, "keep", false, "keep the pods until the next run")
 	c.Flags().StringVar(&f.options.Image, "image", "", "image of the pods (default: the image of the installed Strait)")
 	c.Flags().StringVar(&f.options.RemoteImage, "remote-image", "", "image of the pods in the remote cluster (default: that of --image)")
@@ -99,10 +100,20 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 		return wrongUsage(cmd, "--disrupt measures flows between two clusters: add --remote-context")
 	case f.disrupt && (f.junit != "" || f.options.Keep):
 		return wrongUsage(cmd, "--disrupt goes neither with --junit nor with --keep")
-	case f.yes && !f.disrupt:
+	case f.consent.yes && !f.disrupt:
 		return wrongUsage(cmd, "--yes is for --disrupt: nothing else is asked")
 	case both && len(names) > 1:
 		return wrongUsage(cmd, "two clusters are joined by one Peering: name one, or none")
+	}
+	if f.disrupt {
+		if err := f.consent.check(cmd); err != nil {
+			return err
+		}
+	}
+	if f.junit != "" {
+		if err := checkWritable("--junit", f.junit); err != nil {
+			return err
+		}
 	}
 	targets, err := parseTargets(cmd, f.targets)
 	if err != nil {
@@ -117,8 +128,8 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	if f.disrupt && !f.yes {
-		if err := confirm(cmd, "Drain, kill and give new keys to gateways of both clusters?"); err != nil {
+	if f.disrupt {
+		if err := f.consent.ask(ctx, cmd, "Drain, kill and give new keys to gateways of both clusters?"); err != nil {
 			return err
 		}
 	}

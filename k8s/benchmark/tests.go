@@ -3,6 +3,7 @@ package benchmark
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"strait.dev/strait/bench/measure"
@@ -67,6 +68,15 @@ func Tests(mtu int) (all []Test) {
 		})
 	}
 	return all
+}
+
+// List returns the names of all tests of any peering: without a cluster its MTU is not known,
+// and is MTU in a name.
+func List() (names []string) {
+	for _, t := range Tests(0) {
+		names = append(names, strings.Replace(t.Name, "payload=-", "payload=MTU-", 1))
+	}
+	return names
 }
 
 // path is the path between the near pod and another one.

@@ -112,7 +112,7 @@ func (w *world) haveLanes(t *testing.T, number string) {
 // separate deletes both Peerings. strait unpeer returns when nothing of them is left.
 func (w *world) separate(t *testing.T) {
 	t.Helper()
-	w.do(t, "", "strait", "unpeer", "b", "--context=a", "--remote-context=b", "--wait=5m")
+	w.do(t, "", "strait", "unpeer", "b", "--context=a", "--remote-context=b", "--wait=5m", "--yes")
 	for _, cluster := range w.names {
 		out := w.do(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "peerings,statefulsets,services,secrets", "--output=name")
 		if out != "" {
