@@ -298,7 +298,7 @@ func TestAPortThatIsTakenChangesNothing(t *testing.T) {
 func TestADeviceIsServedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, 257, "192.0.2.10")
-	other := New(port+1)
+	other := New(port + 1)
 	t.Cleanup(other.Close)
 	err := w.node.In(func() error { return other.Serve("tap0", w.index, Way{257, gatewayA}) })
 	if err == nil || !strings.Contains(err.Error(), "served by another process; stop the other node helper") {
