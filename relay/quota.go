@@ -15,14 +15,22 @@ type usage struct {
 	now   func() int64  // as in idle
 
 	mu      sync.Mutex
-	all     int
-	served  map[netip.AddrPort]int
-	callers map[netip.Addr]int
+	all     tally
+	served  map[netip.AddrPort]*tally
+	callers map[netip.Addr]*tally
 	held    []*slot // those that may leave, in no order
 }
 
+// tally is a number of open connections or sessions that have a limit.
+type tally struct {
+	n int
+	// full is the time before which none of them has been idle for long enough: until then the search for one, which
+	// looks at all that are held, is in vain.
+	full int64
+}
+
 func newUsage(q Quota, room time.Duration, now func() int64) *usage {
-	return &usage{quota: q, room: room, now: now, served: make(map[netip.AddrPort]int), callers: make(map[netip.Addr]int)}
+	return &usage{quota: q, room: room, now: now, served: make(map[netip.AddrPort]*tally), callers: make(map[netip.Addr]*tally)}
 }
 
 // slot is what a connection or session takes of a usage.
@@ -44,20 +52,23 @@ func (u *usage) take(served netip.AddrPort, caller netip.Addr) (*slot, Refusal, 
 	defer u.mu.Unlock()
 	for {
 		var refusal Refusal
+		ofServed, ofCaller := tallyOf(u.served, served), tallyOf(u.callers, caller)
+		full := &u.all
 		switch {
-		case u.all >= u.quota.All:
+		case u.all.n >= u.quota.All:
 			refusal = TooMany
-		case u.served[served] >= u.quota.PerMapping:
-			refusal = TooManyOfMapping
-		case u.callers[caller] >= u.quota.PerCaller:
-			refusal = TooManyOfCaller
+		case ofServed.n >= u.quota.PerMapping:
+			refusal, full = TooManyOfMapping, ofServed
+		case ofCaller.n >= u.quota.PerCaller:
+			refusal, full = TooManyOfCaller, ofCaller
 		default:
-			u.all++
-			u.served[served]++
-			u.callers[caller]++
+			u.all.n++
+			ofServed.n++
+			ofCaller.n++
+			u.served[served], u.callers[caller] = ofServed, ofCaller
 			return &slot{usage: u, served: served, caller: caller, at: -1}, 0, true
 		}
-		longest := u.longestIdle(func(s *slot) bool {
+		longest := u.longestIdle(full, func(s *slot) bool {
 			return refusal == TooMany || refusal == TooManyOfMapping && s.served == served || refusal == TooManyOfCaller && s.caller == caller
 		})
 		if longest == nil {
@@ -69,13 +80,36 @@ func (u *usage) take(served netip.AddrPort, caller netip.Addr) (*slot, Refusal, 
 	}
 }
 
-// longestIdle returns the one that was idle for the longest time, nil if none was for long enough. The caller holds u.mu.
-func (u *usage) longestIdle(counts func(*slot) bool) (longest *slot) {
-	since := u.now() - int64(u.room)
+// tallyOf returns the tally of a key, a new one if there is none.
+func tallyOf[K comparable](of map[K]*tally, k K) *tally {
+	if t := of[k]; t != nil {
+		return t
+	}
+	return new(tally)
+}
+
+func drop[K comparable](of map[K]*tally, k K) {
+	if of[k].n--; of[k].n == 0 {
+		delete(of, k)
+	}
+}
+
+// longestIdle returns the one of a tally that was idle for the longest time, nil if none was for long enough. The caller
+// holds u.mu.
+func (u *usage) longestIdle(of *tally, counts func(*slot) bool) (longest *slot) {
+	now := u.now()
+	if now < of.full {
+		return nil
+	}
+	oldest := now
 	for _, s := range u.held {
-		if moved := s.idle.moved.Load(); moved <= since && counts(s) {
-			since, longest = moved, s
+		if moved := s.idle.moved.Load(); moved <= oldest && counts(s) {
+			oldest, longest = moved, s
 		}
+	}
+	// They can only become younger: whatever moves or is opened later becomes idle later.
+	if of.full = oldest + int64(u.room); now < of.full {
+		return nil
 	}
 	return longest
 }
@@ -87,13 +121,9 @@ func (u *usage) give(s *slot) {
 	}
 	s.given = true
 	s.keepLocked()
-	u.all--
-	if u.served[s.served]--; u.served[s.served] == 0 {
-		delete(u.served, s.served)
-	}
-	if u.callers[s.caller]--; u.callers[s.caller] == 0 {
-		delete(u.callers, s.caller)
-	}
+	u.all.n--
+	drop(u.served, s.served)
+	drop(u.callers, s.caller)
 }
 
 // give reverses take. Another call has no effect.
@@ -133,5 +163,5 @@ func (s *slot) keepLocked() {
 func (u *usage) taken() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.all
+	return u.all.n
 }

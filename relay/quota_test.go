@@ -106,6 +106,40 @@ func TestOnesThatEndAreNotAskedToLeave(t *testing.T) {
 	}
 }
 
+// A flood of what has no place costs no search while none of those that have one can have been idle for long enough.
+func TestARefusalIsRememberedUntilOneCanBeIdle(t *testing.T) {
+	t.Parallel()
+	for _, q := range []Quota{{2, 9, 9}, {9, 2, 9}, {9, 9, 2}} {
+		w := newQuotaWorld(q)
+		next := func() string { _, _, why := w.take("next", 1, 1); return why }
+		_, first, _ := w.take("first", 1, 1)
+		w.passes(10 * time.Second)
+		_, second, _ := w.take("second", 1, 1)
+		if why := next(); why == "" {
+			t.Fatalf("%+v: there is a place", q)
+		}
+		second.moved.Store(-int64(time.Hour)) // time does not go back: a search would find it
+		w.passes(49 * time.Second)
+		if why := next(); why == "" {
+			t.Errorf("%+v: all were searched", q)
+		}
+		second.moved.Store(int64(10 * time.Second))
+		first.moved.Store(w.now)
+		w.passes(time.Second)
+		if why := next(); why == "" {
+			t.Errorf("%+v: the first one left, which was active", q)
+		}
+		w.passes(10*time.Second - 1)
+		if why := next(); why == "" {
+			t.Errorf("%+v: one left too early", q)
+		}
+		w.passes(1)
+		if why := next(); why != "" || <-w.left != "second" {
+			t.Errorf("%+v: %q, want the second one to leave", q, why)
+		}
+	}
+}
+
 // dialFrom opens a connection or session to a forward from an address of this machine, and exchanges a byte over it.
 func (w *world) dialFrom(network, from, at string) (net.Conn, error) {
 	w.Helper()
