@@ -11,6 +11,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 )
 
+// sessionBuffer is the size in bytes of a flow's queue of received datagrams.
+const sessionBuffer = 128 << 10
+
 // flow carries datagrams between one client of a forward and one target. Datagrams of either side refresh it.
 type flow struct {
 	forward *forward

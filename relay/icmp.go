@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
@@ -51,29 +52,36 @@ func (r *Relay) tell(what icmpForm, quoted []byte) {
 
 // sendICMP sends an ICMP message and computes its checksum. It keeps message.
 func (r *Relay) sendICMP(from, to netip.Addr, message []byte) {
-	network, transport := header.IPv4ProtocolNumber, header.ICMPv4ProtocolNumber
-	if to.Is6() {
-		network, transport = header.IPv6ProtocolNumber, header.ICMPv6ProtocolNumber
-	}
-	local, remote := stackAddress(from), stackAddress(to)
-	route, err := r.stack.FindRoute(r.nic, local, remote, network, false)
-	if err != nil {
-		return // the stack no longer has the address
-	}
-	defer route.Release()
 	binary.BigEndian.PutUint16(message[2:], 0)
-	sum := ^packet.Sum(message, 0)
+	transport, sum := header.ICMPv4ProtocolNumber, ^packet.Sum(message, 0)
 	if to.Is6() {
-		sum = header.ICMPv6Checksum(header.ICMPv6ChecksumParams{Header: message, Src: local, Dst: remote})
+		transport = header.ICMPv6ProtocolNumber
+		sum = header.ICMPv6Checksum(header.ICMPv6ChecksumParams{Header: message, Src: stackAddress(from), Dst: stackAddress(to)})
 	}
 	binary.BigEndian.PutUint16(message[2:], sum)
+	_ = r.write(transport, from, to, message) // lost, like any packet, if the link cannot take it
+}
+
+// write sends a packet of the stack, in fragments if it is longer than the link's MTU. It keeps message.
+func (r *Relay) write(transport tcpip.TransportProtocolNumber, from, to netip.Addr, message []byte) error {
+	network := header.IPv4ProtocolNumber
+	if to.Is6() {
+		network = header.IPv6ProtocolNumber
+	}
+	route, err := r.stack.FindRoute(r.nic, stackAddress(from), stackAddress(to), network, false)
+	if err != nil {
+		return stackError{"find a route", err} // the stack no longer has the address
+	}
+	defer route.Release()
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{
 		ReserveHeaderBytes: int(route.MaxHeaderLength()), Payload: buffer.MakeWithData(message),
 	})
 	defer pkt.DecRef()
 	pkt.TransportProtocolNumber = transport
-	// A packet that the link cannot take is lost, like any packet.
-	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: transport, TTL: route.DefaultTTL()}, pkt)
+	if err := route.WritePacket(stack.NetworkHeaderParams{Protocol: transport, TTL: route.DefaultTTL()}, pkt); err != nil {
+		return stackError{"send", err}
+	}
+	return nil
 }
 
 // endsOf returns the addresses of an IP packet.

@@ -11,11 +11,14 @@ import (
 // bufferLen is the maximum size of a datagram, and of one copy of a stream, in bytes.
 const bufferLen = 64 << 10
 
-// buffers are used only while there is something to copy: idle connections hold none.
-var buffers = sync.Pool{New: func() any { return new([bufferLen]byte) }}
+// Buffer is what a datagram or one copy of a stream is read into.
+type Buffer = [bufferLen]byte
 
-func takeBuffer() *[bufferLen]byte  { return buffers.Get().(*[bufferLen]byte) }
-func giveBuffer(b *[bufferLen]byte) { buffers.Put(b) }
+// buffers are used only while there is something to copy: idle connections hold none.
+var buffers = sync.Pool{New: func() any { return new(Buffer) }}
+
+func takeBuffer() *Buffer  { return buffers.Get().(*Buffer) }
+func giveBuffer(b *Buffer) { buffers.Put(b) }
 
 // socket is the side of a connection or session on the gateway's machine.
 type socket struct {
@@ -38,7 +41,7 @@ func newSocket(c net.Conn) (*socket, error) {
 }
 
 // receive waits for bytes or a datagram. The caller returns the buffer to the pool, also after an error, unless it is nil.
-func (s *socket) receive() (b *[bufferLen]byte, n int, err error) {
+func (s *socket) receive() (b *Buffer, n int, err error) {
 	waited := s.raw.Read(func(fd uintptr) bool {
 		b = takeBuffer()
 		for {

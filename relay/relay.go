@@ -18,7 +18,7 @@ import (
 	"strait.dev/strait/config"
 )
 
-// Dialer opens a connection to a target, "tcp" or "udp", like net.Dialer. The connection must have a file descriptor.
+// Dialer opens a TCP connection to a target, like net.Dialer. The connection must have a file descriptor.
 type Dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Config configures a Relay.
@@ -32,6 +32,8 @@ type Config struct {
 
 	// Dial opens connections to targets. Nil: this machine does, with keepalives.
 	Dial Dialer
+	// Target opens a socket for a session with a target. Nil: this machine does.
+	Target func(address netip.Addr) (Target, error)
 	// Source returns the address of the stack from which forwards connect to a target, invalid if there is none.
 	// Nil: there are no forwards.
 	Source func(to netip.Addr) netip.Addr
@@ -49,6 +51,7 @@ type Relay struct {
 	clock  tcpip.Clock
 	limits Limits
 	dialer Dialer
+	target func(address netip.Addr) (Target, error)
 
 	source func(to netip.Addr) netip.Addr
 	choose func(n int) int
@@ -64,6 +67,7 @@ type Relay struct {
 	timeWait     limit
 	forwarder    *tcp.Forwarder
 	echo         echoes
+	sessions     sessions
 
 	changing   sync.Mutex // serialises SetMappings, SetProxy and SetForwards
 	forwards   map[forwardKey]*forward
@@ -115,7 +119,7 @@ var keepalive = net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval:
 // those to addresses that are not served are answered by the stack as before.
 func New(c Config) *Relay {
 	r := &Relay{
-		stack: c.Stack, nic: c.NIC, clock: c.Stack.Clock(), limits: c.Limits.withDefaults(), dialer: c.Dial,
+		stack: c.Stack, nic: c.NIC, clock: c.Stack.Clock(), limits: c.Limits.withDefaults(), dialer: c.Dial, target: c.Target,
 		source: c.Source, choose: c.Choose, forwarding: newScope(),
 		attempts: make(map[stack.TransportEndpointID]*attempt), pods: make(map[netip.Addr]*mapping), forwards: make(map[forwardKey]*forward),
 	}
@@ -126,6 +130,10 @@ func New(c Config) *Relay {
 		dialer := &net.Dialer{KeepAliveConfig: keepalive}
 		r.dialer = dialer.DialContext
 	}
+	if r.target == nil {
+		r.target = newUDPTarget
+	}
+	r.sessions.of = make(map[sessionKey]*session)
 	r.mappings.Store(new(map[netip.Addr]*mapping))
 	r.proxied.Store(new(proxied))
 	r.callers.Store(new(callers))

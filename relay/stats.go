@@ -18,6 +18,7 @@ const (
 	NoSocket                         // the gateway's machine is out of sockets or ports
 	NoTarget                         // the forward has no target
 	ForeignCaller                    // the client of a forward is not among its callers
+	ForeignSource                    // a datagram to a session's socket from another address than the target's
 
 	Refusals = iota // number of refusals
 )
@@ -26,6 +27,7 @@ var refusalNames = [Refusals]string{
 	TooMany: "too_many", TooManyOfMapping: "too_many_of_mapping", TooManyOfCaller: "too_many_of_caller",
 	TargetRefused: "target_refused", TargetUnreachable: "target_unreachable", TargetSilent: "target_silent",
 	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket", NoTarget: "no_target", ForeignCaller: "foreign_caller",
+	ForeignSource: "foreign_source",
 }
 
 // String returns the name of the refusal, as metrics show it.

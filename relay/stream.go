@@ -18,7 +18,7 @@ type stream struct {
 
 // receive waits for bytes or a datagram; io.EOF means that the far end has closed its half. The caller returns the buffer
 // to the pool unless it is nil.
-func (s *stream) receive() (b *[bufferLen]byte, n int, err error) {
+func (s *stream) receive() (b *Buffer, n int, err error) {
 	w := s.wake(waiter.ReadableEvents)
 	defer w.stop()
 	for {

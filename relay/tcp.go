@@ -127,7 +127,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 // connect dials the target and then completes the client's handshake. The request is complete if that succeeds.
 func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection, Refusal) {
 	port := request.ID().LocalPort
-	t, err := r.dial(a.m, "tcp", port)
+	t, err := r.dial(a.m, port)
 	if err != nil {
 		refusal := refusalOf(err)
 		if refusal == TargetRefused {
@@ -178,12 +178,12 @@ func (r *Relay) handshake(ctx context.Context, request *tcp.ForwarderRequest, qu
 // errSilent is the error of a target that did not answer in time.
 var errSilent = errors.New("no answer")
 
-// dial opens a connection to a port of the target, within Limits.Dial.
-func (r *Relay) dial(m *mapping, network string, port uint16) (*socket, error) {
+// dial opens a TCP connection to a port of the target, within Limits.Dial.
+func (r *Relay) dial(m *mapping, port uint16) (*socket, error) {
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	defer r.clock.AfterFunc(r.limits.Dial, func() { cancel(errSilent) }).Stop()
-	c, err := r.dialer(ctx, network, netip.AddrPortFrom(m.Target, port).String())
+	c, err := r.dialer(ctx, "tcp", netip.AddrPortFrom(m.Target, port).String())
 	if err == nil {
 		return newSocket(c)
 	}

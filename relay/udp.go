@@ -4,69 +4,136 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
-	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
-	"gvisor.dev/gvisor/pkg/waiter"
 
 	"strait.dev/strait/packet"
 )
 
-// sessionBuffer is the size in bytes of a session's queue of received datagrams.
-const sessionBuffer = 128 << 10
+// Target sends datagrams to the ports of one target, and receives those that the target sends back. Safe for concurrent
+// use.
+type Target interface {
+	// Send sends one datagram, or drops it. It does not wait.
+	Send(b []byte, port uint16) error
+	// Receive waits for a datagram from any port of the target. An error may be an ICMP error about a datagram to port, of
+	// which n bytes are quoted. Its receiver returns the buffer to the pool; it is nil after Close only.
+	Receive() (b *Buffer, n int, port uint16, err error)
+	Close() error
+}
 
-// session carries datagrams between one client endpoint and one endpoint of a served address. Datagrams of either side
-// refresh it.
+// session carries datagrams between one client endpoint and all ports of one served address. It sends from one socket,
+// so the target sees one endpoint, whichever of its ports the client addresses (RFC 4787 REQ-1). Any port of the target's
+// address may answer (REQ-8: address-dependent filtering): protocols like TFTP answer from another port than that of the
+// request. Datagrams of either side refresh the session.
 type session struct {
 	relay  *Relay
 	m      *mapping
-	from   netip.AddrPort // the client
-	at     netip.AddrPort // the served address
-	caller *stream
-	target *socket
+	key    sessionKey
+	target Target
 	idle   idle
-	slot   *slot         // of the quota
-	length atomic.Uint32 // payload length of the client's last datagram, bytes
+	slot   *slot       // of the quota
+	lasts  atomic.Bool // not only port 53 is used
 }
 
-// datagram handles a UDP datagram that belongs to no session, and reports whether it did; the stack answers others with
-// "port unreachable". It runs on the goroutine that delivers the packet, and does not block.
+type sessionKey struct {
+	from netip.AddrPort // the client
+	at   netip.Addr     // the served address
+}
+
+// sessions are the open sessions. Safe for concurrent use.
+type sessions struct {
+	mu sync.Mutex
+	of map[sessionKey]*session
+}
+
+func (s *sessions) get(k sessionKey) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[k]
+}
+
+// add adds a session, or returns the one of the same client.
+func (s *sessions) add(x *session) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.of[x.key]; was != nil {
+		return was
+	}
+	s.of[x.key] = x
+	return x
+}
+
+func (s *sessions) remove(x *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[x.key] == x {
+		delete(s.of, x.key)
+	}
+}
+
+// datagram handles a UDP datagram that belongs to no socket of the stack, and reports whether it did; the stack answers
+// others with "port unreachable". It runs on the goroutine that delivers the packet, and does not block.
 func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	m := r.served(id.LocalAddress)
-	if m == nil || !validUDP(pkt) {
+	key := sessionKey{netip.AddrPortFrom(address(id.RemoteAddress), id.RemotePort), address(id.LocalAddress)}
+	s := r.sessions.get(key)
+	if s == nil {
+		m := r.served(id.LocalAddress)
+		if m == nil || !validUDP(pkt) {
+			return false
+		}
+		var handled bool
+		if s, handled = r.newSession(m, key, pkt); s == nil {
+			return handled
+		}
+	} else if !validUDP(pkt) {
 		return false
 	}
-	s := &session{
-		relay: r, m: m, caller: &stream{queue: new(waiter.Queue)},
-		from: netip.AddrPortFrom(address(id.RemoteAddress), id.RemotePort), at: netip.AddrPortFrom(m.External, id.LocalPort),
-	}
-	var refusal Refusal
-	var ok bool
-	if s.slot, refusal, ok = m.part.sessions.take(m.key(), s.from.Addr()); !ok {
-		m.part.udp.refused[refusal].Add(1)
-		r.tell(prohibited, quote(pkt))
-		return true
-	}
-	end, err := udp.NewForwarderRequest(r.stack, id, pkt).CreateEndpoint(s.caller.queue)
-	if err != nil { // an earlier datagram created the session meanwhile
-		s.slot.give()
-		return true
-	}
-	s.caller.end = end
-	end.SocketOptions().SetReceiveBufferSize(sessionBuffer, true)
-	if !r.use(m.scope) {
-		end.Close()
-		s.slot.give()
-		return false
-	}
-	go s.run()
+	s.toTarget(id.LocalPort, pkt)
 	return true
+}
+
+// newSession opens a session within the quota, or tells the client why not.
+func (r *Relay) newSession(m *mapping, key sessionKey, pkt *stack.PacketBuffer) (s *session, handled bool) {
+	p := m.part
+	slot, refusal, ok := p.sessions.take(m.key(), key.from.Addr())
+	if !ok {
+		p.udp.refused[refusal].Add(1)
+		r.tell(prohibited, quote(pkt))
+		return nil, true
+	}
+	target, err := r.target(m.Target)
+	if err != nil {
+		slot.give()
+		p.udp.refused[NoSocket].Add(1)
+		r.tell(prohibited, quote(pkt))
+		return nil, true
+	}
+	if !r.use(m.scope) {
+		_ = target.Close()
+		slot.give()
+		return nil, false
+	}
+	s = &session{relay: r, m: m, key: key, target: target, slot: slot}
+	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { p.udp.expired.Add(1); s.end() }
+	s.idle.start()
+	if was := r.sessions.add(s); was != s { // an earlier datagram opened it meanwhile
+		s.idle.stop()
+		_ = target.Close()
+		slot.give()
+		m.running.Done()
+		return was, true
+	}
+	slot.hold(&s.idle, func() { p.udp.evicted.Add(1); s.end() })
+	p.udp.opened.Add(1)
+	go s.run()
+	return s, true
 }
 
 func validUDP(pkt *stack.PacketBuffer) bool {
@@ -76,94 +143,75 @@ func validUDP(pkt *stack.PacketBuffer) bool {
 	return length && sum
 }
 
-// run serves the session until it ends.
-func (s *session) run() {
-	r := s.relay
-	defer s.m.running.Done()
-	defer s.slot.give()
-	defer s.caller.end.Close()
-	var err error
-	if s.target, err = r.dial(s.m, "udp", s.at.Port()); err != nil {
-		refusal := refusalOf(err)
-		s.m.part.udp.refused[refusal].Add(1)
-		switch refusal {
-		case TargetUnreachable:
-			s.tell(hostUnreachable)
-		case NoSocket:
-			s.tell(prohibited)
-		}
-		return
-	}
-	end := func() { s.target.Close(); s.caller.end.Close() }
-	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { s.m.part.udp.expired.Add(1); end() }
-	s.idle.start()
-	defer s.idle.stop()
-	s.slot.hold(&s.idle, func() { s.m.part.udp.evicted.Add(1); end() })
-	s.m.part.udp.opened.Add(1)
-	defer context.AfterFunc(s.m.ctx, end)()
-
-	back := make(chan struct{})
-	go func() { defer close(back); s.toCaller() }()
-	s.toTarget()
-	end()
-	<-back
+// end ends the session: the next datagram of its client opens another one.
+func (s *session) end() {
+	s.relay.sessions.remove(s)
+	_ = s.target.Close()
 }
 
 func (s *session) limit() time.Duration {
-	if s.at.Port() == 53 {
-		return s.relay.limits.Query
+	if s.lasts.Load() {
+		return s.relay.limits.Session
 	}
-	return s.relay.limits.Session
+	return s.relay.limits.Query
 }
 
-func (s *session) toTarget() {
+// used notes a datagram to or from a port of the target.
+func (s *session) used(port uint16) {
+	if port != 53 {
+		s.lasts.Store(true) // needs no watch: the limit grows
+	}
+	s.idle.touch()
+}
+
+// toTarget sends a datagram of the client.
+func (s *session) toTarget(port uint16, pkt *stack.PacketBuffer) {
+	s.used(port)
+	b := takeBuffer()
+	defer giveBuffer(b)
+	into := tcpip.SliceWriter(b[:])
+	n, err := pkt.Data().ReadTo(&into, true)
+	if err == nil {
+		n = min(n, int(header.UDP(pkt.TransportHeader().Slice()).Length())-packet.UDPHeaderLen)
+		err = s.target.Send(b[:n], port)
+	}
+	s.count(&s.m.part.udp.toTarget, n, err)
+	if isUnreachable(err) {
+		s.m.part.udp.refused[TargetUnreachable].Add(1)
+		s.relay.tell(hostUnreachable, quote(pkt))
+	}
+}
+
+// run carries the datagrams of the target until the session ends.
+func (s *session) run() {
+	defer s.m.running.Done()
+	defer s.slot.give()
+	defer s.idle.stop()
+	defer context.AfterFunc(s.m.ctx, s.end)()
 	for {
-		b, n, err := s.caller.receive()
-		if err == nil {
-			s.length.Store(uint32(n))
-			s.idle.touch()
-			s.count(&s.m.part.udp.toTarget, n, s.toTargetOnce(b[:n]))
-		}
-		giveBuffer(b)
-		if errors.Is(err, io.EOF) {
-			return // closed; other errors are ICMP errors about a reply, and do not end the session
-		}
-	}
-}
-
-// toTargetOnce sends one datagram. The socket reports an ICMP error about an earlier datagram first.
-func (s *session) toTargetOnce(b []byte) error {
-	_, err := s.target.Write(b)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		s.refused()
-		_, err = s.target.Write(b)
-	}
-	return err
-}
-
-func (s *session) toCaller() {
-	for {
-		b, n, err := s.target.receive()
-		switch {
-		case err == nil:
-			s.idle.touch()
-			s.count(&s.m.part.udp.toCaller, n, s.caller.sendDatagram(b[:n]))
-		case errors.Is(err, syscall.ECONNREFUSED):
-			s.refused()
-		case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-			s.tell(hostUnreachable)
-		}
+		b, n, port, err := s.target.Receive()
 		if b == nil {
 			return // closed
 		}
+		switch {
+		case err == nil:
+			s.used(port)
+			s.count(&s.m.part.udp.toCaller, n, s.relay.sendUDP(netip.AddrPortFrom(s.key.at, port), s.key.from, b[:n]))
+		case errors.Is(err, syscall.ECONNREFUSED):
+			s.m.part.udp.refused[TargetRefused].Add(1)
+			s.tell(portUnreachable, port, n)
+		case isUnreachable(err):
+			s.m.part.udp.refused[TargetUnreachable].Add(1)
+			s.tell(hostUnreachable, port, n)
+		case errors.Is(err, errForeign):
+			s.m.part.udp.refused[ForeignSource].Add(1)
+		}
 		giveBuffer(b)
 	}
 }
 
-// refused tells the client that the target's port is unreachable.
-func (s *session) refused() {
-	s.m.part.udp.refused[TargetRefused].Add(1)
-	s.tell(portUnreachable)
+func isUnreachable(err error) bool {
+	return errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }
 
 func (s *session) count(bytes *atomic.Uint64, n int, err error) {
@@ -174,16 +222,17 @@ func (s *session) count(bytes *atomic.Uint64, n int, err error) {
 	bytes.Add(uint64(n))
 }
 
-// tell sends the client an ICMP error about its last datagram. Clients read only the ports in the quote, so the other
-// headers are made up.
-func (s *session) tell(what icmpForm) {
-	length := packet.UDPHeaderLen + int(s.length.Load())
+// tell sends the client an ICMP error about a datagram of n bytes to a port. Clients read only the ports in the quote, so
+// the other headers are made up.
+func (s *session) tell(what icmpForm, port uint16, n int) {
+	length := packet.UDPHeaderLen + n
+	from, at := s.key.from, s.key.at
 	var b []byte
-	if s.from.Addr().Is4() {
+	if at.Is4() {
 		ip := make(header.IPv4, header.IPv4MinimumSize)
 		ip.Encode(&header.IPv4Fields{
 			TotalLength: uint16(header.IPv4MinimumSize + length), TTL: 64, Protocol: packet.ProtoUDP,
-			SrcAddr: stackAddress(s.from.Addr()), DstAddr: stackAddress(s.at.Addr()),
+			SrcAddr: stackAddress(from.Addr()), DstAddr: stackAddress(at),
 		})
 		ip.SetChecksum(^ip.CalculateChecksum())
 		b = ip
@@ -191,12 +240,26 @@ func (s *session) tell(what icmpForm) {
 		ip := make(header.IPv6, header.IPv6MinimumSize)
 		ip.Encode(&header.IPv6Fields{
 			PayloadLength: uint16(length), TransportProtocol: header.UDPProtocolNumber, HopLimit: 64,
-			SrcAddr: stackAddress(s.from.Addr()), DstAddr: stackAddress(s.at.Addr()),
+			SrcAddr: stackAddress(from.Addr()), DstAddr: stackAddress(at),
 		})
 		b = ip
 	}
-	b = binary.BigEndian.AppendUint16(b, s.from.Port())
-	b = binary.BigEndian.AppendUint16(b, s.at.Port())
+	b = binary.BigEndian.AppendUint16(b, from.Port())
+	b = binary.BigEndian.AppendUint16(b, port)
 	b = binary.BigEndian.AppendUint16(b, uint16(length))
 	s.relay.tell(what, append(b, 0, 0))
+}
+
+// sendUDP sends a datagram to a client from a served address.
+func (r *Relay) sendUDP(from, to netip.AddrPort, payload []byte) error {
+	b := make([]byte, packet.UDPHeaderLen+len(payload))
+	h := header.UDP(b)
+	h.Encode(&header.UDPFields{SrcPort: from.Port(), DstPort: to.Port(), Length: uint16(len(b))})
+	copy(b[packet.UDPHeaderLen:], payload)
+	sum := ^packet.Sum(b, packet.PseudoSum(from.Addr(), to.Addr(), packet.ProtoUDP, len(b)))
+	if sum == 0 {
+		sum = 0xffff // 0 means none (RFC 768)
+	}
+	h.SetChecksum(sum)
+	return r.write(header.UDPProtocolNumber, from.Addr(), to.Addr(), b)
 }

@@ -82,7 +82,7 @@ func newWorldIn(t testing.TB, l Limits, clock tcpip.Clock) *world {
 	here, there := channel.New(4096, 1420, ""), channel.New(4096, 1420, "")
 	w.link = there
 	w.caller, w.host = newStack(t, clock), newStack(t, clock)
-	w.relay = New(Config{Stack: w.host, NIC: nic, Limits: l, Dial: w.dialTarget, Alive: func(ctx context.Context, a netip.Addr, p uint16) bool {
+	w.relay = New(Config{Stack: w.host, NIC: nic, Limits: l, Dial: w.dialTarget, Target: w.openTarget, Alive: func(ctx context.Context, a netip.Addr, p uint16) bool {
 		return w.alive == nil || w.alive(ctx, a, p)
 	}})
 	w.join(w.caller, here, callerAddr, other, callerAddr6)
@@ -153,6 +153,9 @@ func (w *world) note(b []byte) {
 	}
 	if ip.Proto == packet.ProtoTCP && header.TCP(ip.Upper(b)).Flags().Contains(header.TCPFlagRst) {
 		w.resets.Add(1)
+	}
+	if sum, ok := packet.UpperChecksum(b, &ip); ok && ip.Proto == packet.ProtoUDP && header.UDP(ip.Upper(b)).Checksum() != sum {
+		w.Errorf("the gateway sent UDP with the checksum %#x, want %#x", header.UDP(ip.Upper(b)).Checksum(), sum)
 	}
 	if !packet.IsICMPError(b, &ip) {
 		return
@@ -288,6 +291,43 @@ func (w *world) dialTarget(ctx context.Context, network, address string) (net.Co
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
 	return new(net.Dialer).DialContext(ctx, network, at)
+}
+
+// worldTarget is a Target whose ports are at other ones of this machine.
+type worldTarget struct {
+	Target
+	world   *world
+	address netip.Addr
+}
+
+// openTarget opens the relay's sockets to targets.
+func (w *world) openTarget(a netip.Addr) (Target, error) {
+	t, err := newUDPTarget(netip.MustParseAddr("127.0.0.1"))
+	return &worldTarget{t, w, a}, err
+}
+
+func (t *worldTarget) Send(b []byte, port uint16) error {
+	t.world.mu.Lock()
+	at := t.world.targets["udp "+netip.AddrPortFrom(t.address, port).String()]
+	t.world.mu.Unlock()
+	if at == "" {
+		return syscall.EHOSTUNREACH
+	}
+	return t.Target.Send(b, netip.MustParseAddrPort(at).Port())
+}
+
+func (t *worldTarget) Receive() (b *Buffer, n int, port uint16, err error) {
+	b, n, port, err = t.Target.Receive()
+	t.world.mu.Lock()
+	defer t.world.mu.Unlock()
+	for name, at := range t.world.targets {
+		var network, address string
+		_, _ = fmt.Sscan(name, &network, &address)
+		if a := netip.MustParseAddrPort(address); network == "udp" && a.Addr() == t.address && netip.MustParseAddrPort(at).Port() == port {
+			return b, n, a.Port(), err
+		}
+	}
+	return b, n, port, err
 }
 
 func (w *world) setDial(f func(ctx context.Context, address string) error) {

@@ -37,6 +37,22 @@ func (e *end) give(t testing.TB, change func(c *config.Gateway)) {
 
 // A pod of a reaches what an external address of b stands for, and gets its answers, and
 // nothing any more after the mapping is removed.
+// loopbackTarget is a target with one port.
+type loopbackTarget struct{ *net.UDPConn }
+
+func (t loopbackTarget) Send(b []byte, _ uint16) error {
+	_, err := t.Write(b)
+	return err
+}
+
+func (t loopbackTarget) Receive() (b *relay.Buffer, n int, port uint16, err error) {
+	b = new(relay.Buffer)
+	if n, err = t.Read(b[:]); err != nil {
+		return nil, 0, 0, err
+	}
+	return b, n, 53, nil
+}
+
 func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	t.Parallel()
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -59,8 +75,9 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
 	// A target on loopback, which no mapping may name, stands for one elsewhere.
 	host := b.fabric.host
-	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, server.LocalAddr().String())
+	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Target: func(netip.Addr) (relay.Target, error) {
+		c, err := net.DialUDP("udp4", nil, server.LocalAddr().(*net.UDPAddr))
+		return loopbackTarget{c}, err
 	}, Alive: func(context.Context, netip.Addr, uint16) bool { return true }})
 	a.give(t, func(c *config.Gateway) {
 		c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})

@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Node A represents a machine outside of the pod network: pods of B reach it at an external
@@ -41,6 +43,19 @@ func TestMappedTargetsAreReached(t *testing.T) {
 					}
 				}
 			})
+			t.Run("answers from another port", func(t *testing.T) {
+				third := []netip.Addr{a.pod4, a.pod6}[f]
+				expectTransfer(t, top, netip.AddrPortFrom(target, 69), netip.AddrPortFrom(called, 69), netip.AddrPortFrom(third, 69))
+			})
+			t.Run("closed UDP port", func(t *testing.T) {
+				c := b.pod.dial(t, "udp", netip.AddrPortFrom(called, 7003))
+				eventually(t, "port unreachable", func() bool {
+					_, _ = c.Write([]byte("?"))
+					_ = c.SetReadDeadline(time.Now().Add(time.Second))
+					_, err := c.Read(make([]byte, 1))
+					return errors.Is(err, syscall.ECONNREFUSED)
+				})
+			})
 			t.Run("ping", func(t *testing.T) { waitForPing(t, b.pod, called) })
 			t.Run("refused", func(t *testing.T) {
 				err := b.pod.in(func() error {
@@ -55,9 +70,75 @@ func TestMappedTargetsAreReached(t *testing.T) {
 	}
 	opened := a.gateway.metric(t, "strait_mapping_connections_total", `protocol="tcp"`)
 	refused := a.gateway.metric(t, "strait_mapping_refused_total", `protocol="tcp"`, `reason="target_refused"`)
+	foreign := a.gateway.metric(t, "strait_mapping_refused_total", `protocol="udp"`, `reason="foreign_source"`)
+	if foreign != 2 {
+		t.Errorf("%v datagrams of a third host in the metrics, want 2", foreign)
+	}
 	if opened != 2 || refused != 2 {
 		t.Errorf("%v connections and %v refused in the metrics, want 2 and 2", opened, refused)
 	}
+}
+
+// expectTransfer reads a file as TFTP does (RFC 1350): the server answers from a port that it chooses for the transfer, and
+// the client acknowledges to that port. A third host sends a block too, from the server's port.
+func expectTransfer(t *testing.T, top *topology, target, called, third netip.AddrPort) {
+	t.Helper()
+	const blocks = 5
+	server := top.a.node.listenUDP(t, target)
+	worker := top.a.node.listenUDP(t, netip.AddrPortFrom(target.Addr(), 0))
+	forger := top.a.pod.listenUDP(t, third)
+	block := func(n byte) []byte { return append([]byte{0, 3, 0, n}, bytes.Repeat([]byte{n}, 512)...) }
+	served := make(chan error, 1)
+	go func() { served <- serveTransfer(server, worker, forger, block, blocks) }()
+
+	client := top.b.pod.listenUDP(t, netip.AddrPortFrom([]netip.Addr{top.b.pod4, top.b.pod6}[called.Addr().BitLen()/128], 0))
+	if err := client.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.WriteToUDPAddrPort([]byte("\x00\x01file\x00octet\x00"), called); err != nil {
+		t.Fatal(err)
+	}
+	transfer := netip.AddrPortFrom(called.Addr(), worker.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	buffer := make([]byte, 1000)
+	for n := byte(1); n <= blocks; n++ {
+		length, from, err := client.ReadFromUDPAddrPort(buffer)
+		if err != nil || from != transfer || !bytes.Equal(buffer[:length], block(n)) {
+			t.Fatalf("block %d: %d bytes from %v, %v; want them from %v", n, length, from, err, transfer)
+		}
+		if _, err := client.WriteToUDPAddrPort([]byte{0, 4, 0, n}, transfer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// serveTransfer answers one request to server from worker.
+func serveTransfer(server, worker, forger *net.UDPConn, block func(byte) []byte, blocks byte) error {
+	deadline := time.Now().Add(10 * time.Second)
+	_, _ = server.SetReadDeadline(deadline), worker.SetReadDeadline(deadline)
+	buffer := make([]byte, 1000)
+	_, client, err := server.ReadFromUDPAddrPort(buffer)
+	if err != nil {
+		return err
+	}
+	if _, err := forger.WriteToUDPAddrPort(block(0), client); err != nil {
+		return err
+	}
+	for n := byte(1); n <= blocks; n++ {
+		if _, err := worker.WriteToUDPAddrPort(block(n), client); err != nil {
+			return err
+		}
+		length, from, err := worker.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return fmt.Errorf("acknowledgement %d: %w", n, err)
+		}
+		if from != client || !bytes.Equal(buffer[:length], []byte{0, 4, 0, n}) {
+			return fmt.Errorf("acknowledgement %d: % x from %v, want it from %v", n, buffer[:length], from, client)
+		}
+	}
+	return nil
 }
 
 // expectMappedTCP sends a large amount, closes its half, and reads what the target sends
