@@ -211,12 +211,17 @@ func (k *Kernel) exit(to netip.Addr) Exit {
 // takenPorts returns the ports that Strait needs and that cannot be opened.
 func takenPorts() (taken []Port) {
 	for _, port := range []uint16{Geneve.port(), VXLAN.port()} {
-		conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
-		if err != nil {
-			taken = append(taken, Port{port, err.Error()})
-			continue
+		for _, family := range []string{"udp4", "udp6"} { // a socket for both families opens where one is in use for IPv6 only
+			conn, err := net.ListenUDP(family, &net.UDPAddr{Port: int(port)})
+			if errors.Is(err, unix.EAFNOSUPPORT) {
+				continue // the kernel has no IPv6
+			}
+			if err != nil {
+				taken = append(taken, Port{port, err.Error()})
+				break
+			}
+			_ = conn.Close() // it was not used
 		}
-		_ = conn.Close() // it was not used
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", HealthPort))
 	if err != nil {

@@ -71,3 +71,15 @@ rule add pref 105 lookup 200
 		t.Errorf("ports %v, want 6092", s.Taken)
 	}
 }
+
+func TestInspectReportsAPortThatIsInUseForIPv6Only(t *testing.T) {
+	n := netns.New(t)
+	n.IP(t, `
+link set lo up
+link add other type vxlan id 7 local ::1 dstport 6092
+link set other up
+`)
+	if s := inspect(t, openIn(t, n), n); len(s.Taken) != 1 || s.Taken[0].Number != 6092 {
+		t.Errorf("ports %v, want 6092", s.Taken)
+	}
+}
