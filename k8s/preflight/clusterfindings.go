@@ -3,6 +3,7 @@ package preflight
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -111,8 +112,21 @@ func (f *facts) rangeFindings() []findings.Finding {
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue {
 		return []findings.Finding{found, findings.New("STRAIT-C005", findings.Error, f.name, "%s", c.Message)}
 	}
+	if external := prefixes(f.network.Spec.ExternalCIDRs); len(external) > 0 && !shareFamily(external, prefixes(s.PodCIDRs)) {
+		unreached := findings.New("STRAIT-C005", findings.Warning, f.name,
+			"external %v has no IP family in common with pods %v: nodes, gateways and mapped hosts have no address in other clusters, and nodes cannot reach them", external, s.PodCIDRs)
+		unreached.Remedy = "Add a free CIDR of the IP family of pods to the chart's value clusterNetwork.externalCIDRs."
+		return []findings.Finding{found, unreached}
+	}
 	return []findings.Finding{found, findings.New("STRAIT-C005", findings.OK, f.name,
 		"internal %v and external %v are free; overlapping remote CIDRs are mapped to %v", f.network.Spec.InternalCIDRs, f.network.Spec.ExternalCIDRs, f.network.Spec.RemapPools)}
+}
+
+// shareFamily reports whether a prefix of a has the IP family of one of b.
+func shareFamily(a, b []netip.Prefix) bool {
+	return slices.ContainsFunc(a, func(one netip.Prefix) bool {
+		return slices.ContainsFunc(b, func(other netip.Prefix) bool { return one.Addr().Is4() == other.Addr().Is4() })
+	})
 }
 
 const enforce = "pod-security.kubernetes.io/enforce"

@@ -68,6 +68,16 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"the port of health is another's", func(_ *nodeContext, s *NodeReport) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
 		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
+		{"no forwarding of IPv4, which pods do not have", func(p *nodeContext, s *NodeReport) {
+			*p = contextOf(&facts{name: "a", network: network("fd10::/48")})
+			s.Is.Settings["net.ipv4.ip_forward"] = 0
+		}, ""},
+		{"a node without IPv4, with a small MTU", func(_ *nodeContext, s *NodeReport) {
+			s.Is.Out, s.Is.Out6 = node.Exit{}, node.Exit{Link: "eth0", MTU: 1300, Offloads: map[string]bool{"rx-gro": true}}
+		}, "warning STRAIT-N006 link eth0 has MTU 1300"},
+		{"a node without IPv4, with GRO off", func(_ *nodeContext, s *NodeReport) {
+			s.Is.Out, s.Is.Out6 = node.Exit{}, node.Exit{Link: "eth0", MTU: 1500, Offloads: map[string]bool{"rx-gro": false}}
+		}, "info STRAIT-N012 GRO (rx-gro) is disabled on link eth0"},
 		{"no forwarding of IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
 		{"no forwarding of IPv6, which pods do not have", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
 		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, but it is disabled on the node"},
@@ -175,6 +185,15 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			}
 		}
 	}
+	flannelOver := func(addresses ...string) func(*facts) {
+		return func(f *facts) {
+			f.daemonSets = nil
+			f.nodes[0].Annotations = map[string]string{flannelBackend: "vxlan"}
+			for _, a := range addresses {
+				f.nodes[0].Status.Addresses = append(f.nodes[0].Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+			}
+		}
+	}
 	platform := func(providerID, label, value string) func(*facts) {
 		return func(f *facts) {
 			f.nodes[0].Spec.ProviderID = providerID
@@ -199,12 +218,24 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"ranges that cannot be found", func(f *facts) { f.network = network("10.0.0.0/16", "False") }, "error STRAIT-C004 Detected is False"},
 		{"ranges that may not be read", func(f *facts) { f.network, f.unknown = nil, "forbidden" }, "skipped STRAIT-C004 skipped: forbidden"},
 		{"a pool that is taken", func(f *facts) { f.network = network("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
+		{"pods with IPv6 only and the default of externalCIDRs", func(f *facts) { f.network = network("fd10::/48") },
+			"warning STRAIT-C005 external [10.70.0.0/16] has no IP family in common with pods [fd10::/48]: nodes, gateways and mapped hosts have no address"},
+		{"pods and external addresses with IPv6 only", func(f *facts) {
+			f.network = network("fd10::/48")
+			f.network.Spec.ExternalCIDRs = []v1alpha1.CIDR{"fd70::/64"}
+		}, ""},
 		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is not recognized"},
 		{"Calico", plugin("calico-node"), "info STRAIT-C006 the network plugin is Calico: it masquerades"},
 		{"Flannel within k3s", func(f *facts) {
 			f.daemonSets = nil
 			f.nodes[0].Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}
 		}, "info STRAIT-C006 the network plugin is Flannel: it masquerades"},
+		{"Flannel with VXLAN over IPv6", flannelOver("fd30::101", "172.30.1.101"), "warning STRAIT-N006 Flannel gives pods the MTU of VXLAN over IPv4, and nodes are connected by IPv6"},
+		{"Flannel with VXLAN over IPv6, and an MTU", func(f *facts) {
+			flannelOver("fd30::101")(f)
+			f.network.Spec.Overlay.MTU = 1350
+		}, ""},
+		{"Flannel with IPv4 first", flannelOver("172.30.1.101", "fd30::101"), ""},
 		{"Calico with Flannel's routes", func(f *facts) {
 			plugin("calico-node")(f)
 			f.nodes[0].Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}

@@ -29,10 +29,15 @@ const (
 	dataplaneV2 = "GKE Dataplane V2"
 	ovn         = "OVN-Kubernetes"
 	awsCNI      = "AWS VPC CNI"
+	flannel     = "Flannel"
+	canal       = "canal (Flannel, with Calico for policies)"
 )
 
 // computeType is the label of nodes that AWS manages.
 const computeType = "eks.amazonaws.com/compute-type"
+
+// flannelBackend is the annotation of a node with the backend of Flannel.
+const flannelBackend = "flannel.alpha.coreos.com/backend-type"
 
 func onFargate(n *corev1.Node) bool { return n.Labels[computeType] == "fargate" }
 
@@ -42,7 +47,7 @@ var plugins = []plugin{
 	{name: ovn, sets: []string{"ovnkube-node"}},
 	{name: dataplaneV2, sets: []string{"anetd"}, note: "it is based on Cilium"},
 	{name: cilium, sets: []string{"cilium"}},
-	{name: "canal (Flannel, with Calico for policies)", sets: []string{"canal", "rke2-canal"}, note: "it masquerades packets that leave the pod CIDR" + masquerades},
+	{name: canal, sets: []string{"canal", "rke2-canal"}, note: "it masquerades packets that leave the pod CIDR" + masquerades},
 	{name: calico, sets: []string{"calico-node"}, note: "it masquerades packets that leave its IP pools" + masquerades},
 	{name: "Antrea", sets: []string{"antrea-agent"}, note: "packets of pods to other clusters pass the node's routing through antrea-gw0"},
 	{name: "Azure CNI", sets: []string{"azure-cns"}, subnets: true, note: "it masquerades packets that leave the virtual network" + masquerades},
@@ -52,7 +57,7 @@ var plugins = []plugin{
 	{name: "kindnet", sets: []string{"kindnet"}, note: "it masquerades packets that leave the pod CIDRs" + masquerades},
 	{name: "kube-router", sets: []string{"kube-router"}},
 	// k3s and others run Flannel within another program, without a DaemonSet.
-	{name: "Flannel", sets: []string{"kube-flannel-ds", "kube-flannel"}, is: func(n *corev1.Node) bool { return n.Annotations["flannel.alpha.coreos.com/backend-type"] != "" },
+	{name: flannel, sets: []string{"kube-flannel-ds", "kube-flannel"}, is: func(n *corev1.Node) bool { return n.Annotations[flannelBackend] != "" },
 		note: "it masquerades packets that leave the pod CIDR" + masquerades},
 	{name: "VPC CNI of EKS Auto Mode", is: func(n *corev1.Node) bool { return n.Labels[computeType] == "auto" }, subnets: true,
 		note: "security groups of nodes have to allow UDP 6091 and 6092; settings of the AWS VPC CNI do not apply"},
@@ -110,6 +115,8 @@ func pluginFindings(f *facts) (all []findings.Finding) {
 		all = append(all, ciliumFindings(f, p.name)...)
 	case ovn:
 		all = append(all, ovnFindings(f)...)
+	case flannel, canal:
+		all = append(all, flannelFindings(f)...)
 	}
 	if set := daemonSetOf(f, calico); set != nil {
 		all = append(all, calicoFindings(f, set)...)
@@ -118,6 +125,30 @@ func pluginFindings(f *facts) (all []findings.Finding) {
 		all = append(all, awsFindings(f, set)...)
 	}
 	return all
+}
+
+// flannelFindings checks whether pods have a larger MTU than the path between nodes: Flannel
+// subtracts the headers of VXLAN over IPv4 also where nodes are connected by IPv6.
+func flannelFindings(f *facts) []findings.Finding {
+	if f.network == nil || f.network.Spec.Overlay.MTU != 0 || !slices.ContainsFunc(f.nodes, func(n corev1.Node) bool {
+		return n.Annotations[flannelBackend] == "vxlan" && strings.Contains(firstInternalIP(&n), ":")
+	}) {
+		return nil
+	}
+	found := findings.New("STRAIT-N006", findings.Warning, f.name,
+		"Flannel gives pods the MTU of VXLAN over IPv4, and nodes are connected by IPv6, where VXLAN has 20 more bytes of headers: the largest packets from other clusters are lost")
+	found.Remedy = "Set the chart's value clusterNetwork.overlay.mtu in both clusters to the MTU of the nodes' links minus 150, the headers of VXLAN and WireGuard over IPv6: 1350 if that is 1500."
+	return []findings.Finding{found}
+}
+
+// firstInternalIP returns the address of a node whose IP family its pods prefer.
+func firstInternalIP(n *corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
 }
 
 // awsFindings checks whether security groups for pods bypass Strait's routing rule.

@@ -38,6 +38,7 @@ type nodeContext struct {
 	name        string         // of the cluster
 	installed   bool           // Strait is installed: its ports and kernel objects are expected
 	ipv6        bool           // pods have IPv6
+	onlyIPv6    bool           // and nothing else
 	azure       bool           // nodes are virtual machines of Azure
 	openShift   bool           // its operator manages forwarding
 	overlayMTU  int32          // as configured; 0: none
@@ -49,9 +50,11 @@ type nodeContext struct {
 func contextOf(f *facts) nodeContext {
 	p := nodeContext{name: f.name, installed: f.image != "", azure: f.hasProvider("azure"), openShift: f.gatewayConfig != nil, skew: f.skew, uncertainty: f.uncertainty}
 	if f.network != nil {
-		for _, cidr := range f.network.Status.PodCIDRs {
-			p.ipv6 = p.ipv6 || strings.Contains(string(cidr), ":")
+		ipv4 := false
+		for _, cidr := range prefixes(f.network.Status.PodCIDRs) {
+			p.ipv6, ipv4 = p.ipv6 || cidr.Addr().Is6(), ipv4 || cidr.Addr().Is4()
 		}
+		p.onlyIPv6 = p.ipv6 && !ipv4
 		spec, status := f.network.Spec, f.network.Status
 		p.overlayMTU = spec.Overlay.MTU
 		p.remap = prefixes(spec.RemapPools)
@@ -98,18 +101,19 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	portFindings(p, is, add)
 	forwardingFindings(p, is, add)
 	bufferFindings(is, add)
+	out := exitOf(is)
 	switch {
-	case is.Out.Link == "":
+	case out.Link == "":
 		add("STRAIT-N006", findings.Skipped, "there is no default route")
-	case is.Out.MTU < smallMTU:
-		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
-	case p.overlayMTU == 0 && p.azure && is.Out.MTU > azureMTU:
-		add("STRAIT-N006", findings.Info, "link %s has MTU %d, but Azure's network carries packets of up to %d bytes: gateways find this by probes, and limit packets between clusters to it", is.Out.Link, is.Out.MTU, azureMTU)
-	case p.overlayMTU == 0 && is.Out.MTU > internetMTU:
+	case out.MTU < smallMTU:
+		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", out.Link, out.MTU, out.MTU-headers)
+	case p.overlayMTU == 0 && p.azure && out.MTU > azureMTU:
+		add("STRAIT-N006", findings.Info, "link %s has MTU %d, but Azure's network carries packets of up to %d bytes: gateways find this by probes, and limit packets between clusters to it", out.Link, out.MTU, azureMTU)
+	case p.overlayMTU == 0 && out.MTU > internetMTU:
 		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: gateways find by probes what crosses, and limit packets between clusters to it",
-			is.Out.Link, is.Out.MTU)
+			out.Link, out.MTU)
 	default:
-		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
+		add("STRAIT-N006", findings.OK, "link %s has MTU %d", out.Link, out.MTU)
 	}
 	offloadFindings(is, add)
 	spreadFindings(is, add)
@@ -169,23 +173,24 @@ func deviceNames(is node.Inspection) string {
 
 // offloadFindings checks the offloads of the link to other networks.
 func offloadFindings(is node.Inspection, add addFinding) {
-	gro, known := is.Out.Offloads["rx-gro"]
+	out := exitOf(is)
+	gro, known := out.Offloads["rx-gro"]
 	switch {
-	case is.Out.Link == "":
+	case out.Link == "":
 		add("STRAIT-N012", findings.Skipped, "there is no default route")
 	case !known:
 		add("STRAIT-N012", findings.Skipped, "the kernel does not report the offloads of its links")
 	case !gro:
-		add("STRAIT-N012", findings.Info, "GRO (rx-gro) is disabled on link %s: the node processes each packet from gateways separately, which needs more CPU", is.Out.Link)
+		add("STRAIT-N012", findings.Info, "GRO (rx-gro) is disabled on link %s: the node processes each packet from gateways separately, which needs more CPU", out.Link)
 	default:
 		var on []string
-		for name, is := range is.Out.Offloads {
+		for name, is := range out.Offloads {
 			if is {
 				on = append(on, name)
 			}
 		}
 		slices.Sort(on)
-		add("STRAIT-N012", findings.OK, "link %s has %s", is.Out.Link, strings.Join(on, ", "))
+		add("STRAIT-N012", findings.OK, "link %s has %s", out.Link, strings.Join(on, ", "))
 	}
 }
 
@@ -208,6 +213,14 @@ func spreadFindings(is node.Inspection, add addFinding) {
 			add("STRAIT-N014", findings.Info, "%s is %d: flows are spread by the fields that it selects", name, policy)
 		}
 	}
+}
+
+// exitOf returns the link to other networks: that of IPv4, or of IPv6 on a node without IPv4.
+func exitOf(is node.Inspection) node.Exit {
+	if is.Out.Link == "" {
+		return is.Out6
+	}
+	return is.Out
 }
 
 // portFindings checks Strait's ports. If Strait is installed, they are in use by Strait.
@@ -247,7 +260,7 @@ func forwardingFindings(p nodeContext, is node.Inspection, add addFinding) {
 	v4, known := is.Settings["net.ipv4.ip_forward"]
 	v6 := is.Settings["net.ipv6.conf.all.forwarding"]
 	switch {
-	case known && v4 == 0:
+	case known && v4 == 0 && !p.onlyIPv6:
 		fail("net.ipv4.ip_forward is 0: packets of pods are not forwarded")
 	case p.ipv6 && !is.IPv6:
 		fail("pods have IPv6, but it is disabled on the node")
@@ -315,13 +328,13 @@ func shortList(all []string) string {
 func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 	first := -1
 	for i, s := range reports {
-		switch {
-		case s.Err != nil || s.Is.Out.Link == "":
+		switch out := exitOf(s.Is); {
+		case s.Err != nil || out.Link == "":
 		case first < 0:
 			first = i
-		case s.Is.Out.MTU != reports[first].Is.Out.MTU:
+		case out.MTU != exitOf(reports[first].Is).MTU:
 			return []findings.Finding{findings.New("STRAIT-N006", findings.Warning, p.name,
-				"nodes have different MTUs: %d on %s, and %d on %s; the MTU of the gateways' nodes applies to all", reports[first].Is.Out.MTU, reports[first].Node, s.Is.Out.MTU, s.Node)}
+				"nodes have different MTUs: %d on %s, and %d on %s; the MTU of the gateways' nodes applies to all", exitOf(reports[first].Is).MTU, reports[first].Node, out.MTU, s.Node)}
 		}
 	}
 	return nil
