@@ -11,8 +11,9 @@ import (
 	"strait.dev/strait/k8s/verify"
 )
 
-// podsMeetOverIPv6 makes the pods of podsMeet connect over IPv6.
-func (w *world) podsMeetOverIPv6(t *testing.T) {
+// podsMeetInSecondFamily makes the pods of podsMeet connect over the second IP family of the
+// cluster of the server.
+func (w *world) podsMeetInSecondFamily(t *testing.T) {
 	t.Helper()
 	for _, way := range [][2]string{{"b", "a"}, {"a", "b"}} {
 		here, there := way[0], way[1]
@@ -26,8 +27,9 @@ func (w *world) podsMeetOverIPv6(t *testing.T) {
 	}
 }
 
-// verifiedInBothFamilies checks that as many checks between pods pass over IPv6 as over IPv4.
-func (w *world) verifiedInBothFamilies(t *testing.T) {
+// verifiedIn checks that strait verify succeeds, and that as many of its checks between pods
+// pass in each of these IP families, and none in others.
+func (w *world) verifiedIn(t *testing.T, families ...string) {
 	t.Helper()
 	var report verify.Report
 	out := w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b", "--output=json")
@@ -38,7 +40,9 @@ func (w *world) verifiedInBothFamilies(t *testing.T) {
 			passed[c.Family]++
 		}
 	}
-	if passed["IPv4"] == 0 || passed["IPv4"] != passed["IPv6"] {
-		t.Errorf("checks between pods: %v; the report is:\n%s", passed, out)
+	for _, family := range families {
+		if passed[family] == 0 || passed[family] != passed[families[0]] || len(passed) != len(families) {
+			t.Errorf("checks between pods: %v, want as many in each of %v; the report is:\n%s", passed, families, out)
+		}
 	}
 }

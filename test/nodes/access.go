@@ -20,7 +20,7 @@ func (c *Cluster) makeKeys() (err error) {
 	if c.authority, err = kube.NewAuthority(); err != nil {
 		return err
 	}
-	certificate, key, err := c.authority.Server("kube-apiserver", net.ParseIP(ipv4.underlay(c.index, 1)), net.IPv4(10, 96, 0, 1))
+	certificate, key, err := c.authority.Server("kube-apiserver", net.ParseIP(c.families[0].underlay(c.index, 1)), net.ParseIP(c.families[0].api))
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *Cluster) writeAdmin() error {
 func (c *Cluster) client(user string, groups ...string) (*rest.Config, error) {
 	certificate, key, err := c.authority.Client(user, groups...)
 	return &rest.Config{
-		Host:            "https://" + ipv4.underlay(c.index, 1) + ":6443",
+		Host:            "https://" + net.JoinHostPort(c.families[0].underlay(c.index, 1), "6443"),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate(), CertData: certificate, KeyData: key},
 	}, err
 }

@@ -27,8 +27,8 @@ type Options struct {
 	Nodes int    // 1 to 100
 	Pods  int    // its pods have 10.Pods.0.0/16: 0 to 95
 	CNI   CNI
-	// DualStack: nodes, pods and Services have IPv6 too, with IPv4 as the first family.
-	DualStack bool
+	// Families are the IP families of nodes, pods and Services.
+	Families Families
 }
 
 // Cluster is a cluster of a lab. Its methods are for the test's goroutine; the result of
@@ -53,7 +53,7 @@ func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
 	var ready sync.WaitGroup
 	for i, o := range all {
-		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, cni: o.CNI, families: o.families(), dir: filepath.Join(l.dir, o.Name)}
+		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, cni: o.CNI, families: o.Families.all(), dir: filepath.Join(l.dir, o.Name)}
 		clusters[i] = c
 		l.lan(t, o)
 		control := l.attach(t, o, 1)

@@ -20,7 +20,7 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 	if _, err := start("etcd", "--data-dir="+c.file("etcd"), "--log-level=warn", "--unsafe-no-fsync"); err != nil {
 		return err
 	}
-	address := ipv4.underlay(c.index, 1)
+	address := c.families[0].underlay(c.index, 1)
 	server, err := start("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
 		"--bind-address="+address, "--advertise-address="+address,
 		"--service-cluster-ip-range="+list(c.families, func(f family) string { return f.services }),

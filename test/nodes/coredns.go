@@ -11,9 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dnsAddress is the address of the Service kube-dns.
-const dnsAddress = "10.96.0.10"
-
 // coreDNSObjects are the objects of CoreDNS. It runs from the machine's directory of
 // programs, because a copy in an image would take the memory of each node that has it.
 //
@@ -36,7 +33,7 @@ func (c *Cluster) createDNS() error {
 	if err != nil {
 		return err
 	}
-	return c.create(c.lab.ctx, strings.NewReplacer("IMAGE", image, "PROGRAMS", c.lab.programs).Replace(coreDNSObjects))
+	return c.create(c.lab.ctx, strings.NewReplacer("IMAGE", image, "PROGRAMS", c.lab.programs, "ADDRESS", c.families[0].dns).Replace(coreDNSObjects))
 }
 
 // dnsReady returns when CoreDNS is ready.

@@ -18,9 +18,9 @@
 // Pods are connected by a bridge on each node and static routes, or by Flannel: Options.CNI.
 // Nodes reach all nodes, including those of the other cluster; pods reach pods of their
 // cluster. Packets from a pod to the other cluster's nodes have the address of its node.
-// Services are in 10.96.0.0/16 in every cluster. With Options.DualStack, nodes are in
-// fd30:0:0:INDEX::/64, pods in fd10:0:PODS::/48 and Services in fd96::/112 too. CoreDNS resolves their names, as kubeadm
-// configures it. After StartMetalLB, Services of type LoadBalancer have addresses in the
+// Services are in 10.96.0.0/16 in every cluster. In IPv6, nodes are in fd30:0:0:INDEX::/64, pods in
+// fd10:0:PODS::/48 and Services in fd96::/112: Options.Families. CoreDNS resolves their names, as
+// kubeadm configures it. After StartMetalLB, Services of type LoadBalancer have addresses in the
 // network of the nodes. There is no enforcement of NetworkPolicies, and no image except
 // those that are loaded.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,8 +26,8 @@ const (
 // node like in k3s, and configures the bridge plugin as Flannel's own plugin does. It
 // returns when pods of the node can have networks.
 func (n *node) startFlannel() error {
-	config := fmt.Sprintf(`{"Network": "%s", "EnableIPv6": %t, "IPv6Network": "%s", "Backend": {"Type": "%s"}}`,
-		ipv4.podCIDR(n.c.pods), len(n.c.families) > 1, ipv6.podCIDR(n.c.pods), n.c.cni)
+	config := fmt.Sprintf(`{"EnableIPv4": %t, "Network": "%s", "EnableIPv6": %t, "IPv6Network": "%s", "Backend": {"Type": "%s"}}`,
+		slices.Contains(n.c.families, ipv4), ipv4.podCIDR(n.c.pods), slices.Contains(n.c.families, ipv6), ipv6.podCIDR(n.c.pods), n.c.cni)
 	if err := os.WriteFile(n.file("net-conf.json"), []byte(config), 0o600); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ spec:
 func TestPodsRunAsInAnyCluster(t *testing.T) {
 	t.Parallel()
 	lab := New(t)
-	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN, DualStack: true})
+	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN, Families: DualStack})
 	for _, c := range clusters {
 		kubectl(t, lab, c.name, workloads, "apply", "-f", "-")
 	}

@@ -39,13 +39,13 @@ containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 volumePluginDir: /var/lib/kubelet/plugins
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %s}}
 authorization: {mode: Webhook}
-clusterDNS: [%s]
+clusterDNS: ["%s"]
 clusterDomain: cluster.local
 resolvConf: %s
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%}
 imageGCHighThresholdPercent: 100
 seccompDefault: true
-`, n.c.file("ca.crt"), dnsAddress, n.file("resolv.conf"))
+`, n.c.file("ca.crt"), n.c.families[0].dns, n.file("resolv.conf"))
 }
 
 func (n *node) proxySettings() string {
