@@ -52,34 +52,58 @@ func TestAnswersOfAPodOnTheGatewaysMachineFitASmallerFarPod(t *testing.T) {
 }
 
 // Pod A sends through gateway a-0. All that comes back, SYN-ACKs and errors too, takes a-1: so a-0 knows neither the MSS
-// of pod B nor the MTU of a path beyond gateway B.
+// of pod B nor the MTU of a path beyond gateway B. Super-packets fit such a path if it carries 1280 bytes,
+// single segments always.
 func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing.T) {
 	t.Parallel()
-	for name, narrow := range map[string]func(t *testing.T, far *site){
-		"the far pod accepts less": func(t *testing.T, far *site) {
-			far.pod.ip(t, fmt.Sprintf("link set eth0 mtu %d", smallMTU))
-		},
-		"a route of the far node carries less": func(t *testing.T, far *site) {
-			far.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", far.pod4, far.pod6, smallMTU))
-		},
+	for _, c := range []struct {
+		name         string
+		superPackets bool
+		mtu          int
+		ofRoute      bool
+	}{
+		{"nothing carries less", true, linkMTU, false},
+		{"the far pod accepts less", true, smallMTU, false},
+		{"the far pod accepts 1280 bytes", true, 1280, false},
+		{"a route of the far node carries less", true, smallMTU, true},
+		{"segments, the far pod accepts less", false, smallMTU, false},
+		{"segments, the far pod accepts 1000 bytes", false, 1000, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			top := wireTwoGateways(t)
+			top := wireTwoGateways(t, c.superPackets)
 			top.b.node.run(t, "ethtool", "-K", "strait0", "gro", "off") // what it coalesces passes interfaces of any MTU
-			narrow(t, top.b)
-			for _, w := range []direction{newDirection(top.a, top.b, top.a.pod4, top.b.pod4), newDirection(top.a, top.b, top.a.pod6, top.b.pod6)} {
+			if far := top.b; c.ofRoute {
+				far.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", far.pod4, far.pod6, c.mtu))
+			} else {
+				far.pod.ip(t, fmt.Sprintf("link set eth0 mtu %d", c.mtu))
+			}
+			directions := []direction{newDirection(top.a, top.b, top.a.pod4, top.b.pod4)}
+			if c.mtu >= 1280 { // the minimum of IPv6
+				directions = append(directions, newDirection(top.a, top.b, top.a.pod6, top.b.pod6))
+			}
+			for _, w := range directions {
 				t.Run(w.name(), func(t *testing.T) {
-					const size = 32 << 20
+					const size = 16 << 20
+					tooLong := listenOn(t, top.b.node, "strait0", func(frame []byte) bool {
+						p, ok := ipOf(frame)
+						return ok && p.proto == protoTCP && p.total > c.mtu
+					})
 					l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
 					go serveDigests(l)
-					c := w.from.dial(t, "tcp", netip.AddrPortFrom(w.seen, 5001))
-					if err := sendChecked(c, 1, size); err != nil {
+					conn := w.from.dial(t, "tcp", netip.AddrPortFrom(w.seen, 5001))
+					if err := sendChecked(conn, 1, size); err != nil {
 						t.Error(err)
 					}
 					// Segments that the path refuses are lost once, before its MTU is known; the rest by full queues.
-					if n := retransmissions(t, c); n > size/smallMTU/10 {
-						t.Errorf("%d retransmissions of about %d segments", n, size/smallMTU)
+					segments := size / c.mtu
+					if n := retransmissions(t, conn); int(n) > segments/10 {
+						t.Errorf("%d retransmissions of about %d segments", n, segments)
+					}
+					tooLong.drain(t)
+					// Pod A learns of a route from the errors about its first packets, and of a pod from its MSS.
+					if n := tooLong.count(); n > 0 && !c.ofRoute {
+						t.Errorf("%d packets longer than %d bytes", n, c.mtu)
 					}
 				})
 			}
@@ -87,11 +111,11 @@ func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing
 	}
 }
 
-// wireTwoGateways builds the topology on the machine of the node with a second gateway of site A, a-1, which receives
-// everything for A and sends nothing.
-func wireTwoGateways(t *testing.T) *topology {
+// wireTwoGateways builds the topology with a second gateway of site A, a-1, which receives everything for A and sends
+// nothing.
+func wireTwoGateways(t *testing.T, sameMachine bool) *topology {
 	t.Helper()
-	top := wire(t, options{sameMachine: true})
+	top := wire(t, options{sameMachine: sameMachine})
 	a, b := top.a, top.b
 	const secondPort = wireGuardPort + 10
 	second := *a // its gateway's namespace is the same, its addresses are not
