@@ -29,7 +29,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -115,10 +115,6 @@ bench-peer: build ## measure against a peer and the machine's limits; writes doc
 
 performance: build ## write docs/evidence/performance.md and its plots from docs/evidence/performance.json
 	bin/strait bench peer --from docs/evidence/performance.json --report docs/evidence/performance.md
-
-bench-model: build ## measure, and compute what more cores, links and gateways would carry (docs/design/scale.md)
-	bin/strait bench -o json --file bin/bench.json
-	bin/strait bench model bin/bench.json > docs/design/scale-model.txt
 
 image: ## build the container image as bin/strait-TAG.oci.tar for PLATFORMS, without Docker
 	for platform in $(PLATFORMS); do \

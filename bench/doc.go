@@ -10,8 +10,6 @@
 //	rr          udp ► gateways, with many requests in flight at all times
 //	tcp         udp ► gateways, between two in-memory network stacks; forward and proxy:
 //	            connections that a gateway carries for a cluster without node helpers
-//	lanes       one pair of gateways ► two at the same time
-//	shards      sockets that share a port: distribution of flows
 //	idle        memory of a peering without traffic
 //
 // ladder.go lists the tests. A Test has a Name (what it measures), a Subject (the

@@ -18,7 +18,7 @@ const (
 // gateways.
 func Ladder() []Test {
 	return slices.Concat(
-		packetTests(), tableTests(), socketTests(), throughputTests(), roundTripTests(), transferTests(), scaleTests(),
+		packetTests(), tableTests(), socketTests(), throughputTests(), roundTripTests(), transferTests(),
 		[]Test{{Name: "idle", Subject: "gateway", measure: idlePeerings}},
 	)
 }
@@ -130,25 +130,6 @@ func transferTests() (all []Test) {
 				measure: carried.open(t.streams, t.mode == wire),
 			})
 		}
-	}
-	return all
-}
-
-// scaleTests show the cost of what several instances share.
-func scaleTests() (all []Test) {
-	for _, c := range []struct {
-		pairs int
-		rate  float64
-	}{{1, searchStart / 2}, {1, searchStart}, {2, searchStart}} {
-		all = append(all, Test{
-			Name: fmt.Sprintf("lanes/gateways=%d/size=%d/rate=%.0f", c.pairs, largest, c.rate), Mode: nogro, Subject: "gateways",
-			measure: lanes(c.pairs, c.rate, load{[]int{largest}, 4, false}),
-		})
-	}
-	for _, flows := range []int{64, 1024} {
-		all = append(all, Test{
-			Name: fmt.Sprintf("shards/sockets=4/flows=%d", flows), Subject: "reuseport", measure: shards(4, flows),
-		})
 	}
 	return all
 }

@@ -18,7 +18,7 @@ var little = effort{
 }
 
 // zeros are the units whose value may be zero.
-var zeros = []string{"loss", "ndr-pkts/s", "B/peering", "moved-pkts", "late-pkts"}
+var zeros = []string{"loss", "ndr-pkts/s", "B/peering"}
 
 func TestEveryTestOfTheLadderMeasures(t *testing.T) {
 	r := result.New("", result.Machine{GOMAXPROCS: 2}, time.Now())

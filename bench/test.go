@@ -32,7 +32,7 @@ type effort struct {
 	trials    int           // trials of one search
 	precision float64       // of a search, as a fraction of the rate
 	requests  int           // of one round trip test
-	transfer  time.Duration // one TCP transfer, closed loops, or a rate through lanes
+	transfer  time.Duration // one TCP transfer, or closed loops
 	peerings  int           // idle peerings
 }
 

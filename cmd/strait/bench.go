@@ -61,7 +61,7 @@ namespaces.`,
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write the result to (default: standard output)")
 	c.Flags().StringVar(&f.html, "html", "", "file to write a report to, in addition: one HTML page with plots")
 	f.peering.register(c)
-	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchModel(), newBenchPeer())
+	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchPeer())
 	return c
 }
 

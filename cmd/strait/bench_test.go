@@ -1,13 +1,10 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/result"
 )
 
@@ -33,30 +30,6 @@ func TestCompareAndReportReadTheResultOfBench(t *testing.T) {
 	}
 	if text, err := os.ReadFile(page); err != nil || len(text) == 0 {
 		t.Errorf("the page has %d bytes, %v", len(text), err)
-	}
-}
-
-// TestTheModelFindsItsFiguresInAFullRun makes a run of all tests, with
-// figures that fit together.
-func TestTheModelFindsItsFiguresInAFullRun(t *testing.T) {
-	r := result.New("", result.Machine{Cores: 2, GOMAXPROCS: 2}, time.Unix(0, 0))
-	for _, test := range bench.Ladder() {
-		metrics := map[string]float64{"ns/op": 100, "CPU-ns/pkt": 100, "pdr-pkts/s": 100_000}
-		if test.Subject == "gateways" {
-			metrics["CPU-ns/pkt"] = 10_000
-		}
-		if err := r.Add(result.Sample{Test: test.Name, Subject: test.Subject, Mode: test.Mode, Repetition: 1, Metrics: metrics}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file := filepath.Join(t.TempDir(), "run.json")
-	if err := result.WriteFile(file, func(w io.Writer) error { return result.Write(w, r) }); err != nil {
-		t.Fatal(err)
-	}
-	for _, format := range []string{"table", "json", "yaml"} {
-		if code := run([]string{"bench", "model", file, "-o", format}); code != exitOK {
-			t.Errorf("model -o %s ends with %d", format, code)
-		}
 	}
 }
 
@@ -86,11 +59,6 @@ func TestBenchExitCodes(t *testing.T) {
 		{[]string{"bench", "compare", few, other}, exitFailed},
 		{[]string{"bench", "compare", few, filepath.Join(folder, "absent.json")}, exitFailed},
 		{[]string{"bench", "peer", "--baseline", filepath.Join(folder, "absent")}, exitUsage},
-		{[]string{"bench", "model"}, exitUsage},
-		{[]string{"bench", "model", few, "-o", "xml"}, exitUsage},
-		{[]string{"bench", "model", few, "--line-rate", "0"}, exitUsage},
-		{[]string{"bench", "model", few}, exitFailed}, // lacks the tests that the model needs
-		{[]string{"bench", "model", other}, exitFailed},
 		{[]string{"bench", "report", few}, exitUsage},
 		{[]string{"bench", "report", other, "--html", filepath.Join(folder, "page.html")}, exitFailed},
 		{[]string{"bench", "--run", one, "-n", "1", "--quick", "--file", filepath.Join(folder, "absent", "run.json")}, exitFailed},

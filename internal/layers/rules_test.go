@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/freeport"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
-	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},
+	{"bench/traffic", "bench/report", "bench/rig/traffic"},
 	{"bench", "bench/rig", "k8s/benchmark"},
 	{"cmd/strait"},
 }
