@@ -11,7 +11,6 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/peering"
 )
 
 // networkPolicy allows overlay packets to the gateways of a peering only from nodes.
@@ -30,7 +29,7 @@ func networkPolicy(g Gateways, p *v1alpha1.Peering, nodes []netip.Prefix) *netwo
 	}
 	anyPod := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
 	ingress := []networkingv1.NetworkPolicyIngressRule{
-		{Ports: []networkingv1.NetworkPolicyPort{policyPorts(corev1.ProtocolUDP, wireGuardPort, wireGuardPort+peering.Lanes(p)-1)}},
+		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, wireGuardPort)}},
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
 	}
 	if p.Spec.Gateway.Service.Type == corev1.ServiceTypeLoadBalancer { // its addresses are not known
@@ -97,16 +96,9 @@ func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPoli
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
-// policyPorts are the ports from one to another.
-func policyPorts(protocol corev1.Protocol, first, last int32) networkingv1.NetworkPolicyPort {
-	p := policyPort(protocol, first)
-	if last > first {
-		p.EndPort = new(last)
-	}
-	return p
-}
-
 // servicePorts are the ports of a gateway that stand for imported Services.
 func servicePorts(protocol corev1.Protocol) networkingv1.NetworkPolicyPort {
-	return policyPorts(protocol, install.FirstServicePort, install.LastServicePort)
+	p := policyPort(protocol, install.FirstServicePort)
+	p.EndPort = new(int32(install.LastServicePort))
+	return p
 }

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,10 +17,14 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 	name, of := peering.GatewayName(p, ordinal), p.Spec.Gateway.Service
 	selected := selector(p)
 	selected["statefulset.kubernetes.io/pod-name"] = name
+	port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port, TargetPort: intstr.FromInt32(wireGuardPort)}
+	if of.NodePort != nil {
+		port.NodePort = *of.NodePort + ordinal
+	}
 	service := &corev1.Service{
 		ObjectMeta: objectMeta(g, p, name),
 		Spec: corev1.ServiceSpec{
-			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: lanePorts(p, ordinal),
+			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
 			PublishNotReadyAddresses: true, // a pod becomes ready when its link is up, for which the remote cluster has to reach it
 			ExternalTrafficPolicy:    of.ExternalTrafficPolicy,
 			IPFamilyPolicy:           of.IPFamilyPolicy, IPFamilies: of.IPFamilies,
@@ -34,29 +36,12 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 	annotations, health := lb.preset(of)
 	service.Annotations = annotations
 	if health != 0 {
-		// After the ports of WireGuard, of which endpointsOf expects that of the first lane first.
+		// After the port of WireGuard, which endpointsOf expects first.
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name: "health", Protocol: corev1.ProtocolTCP, Port: health, TargetPort: intstr.FromInt32(healthPort),
 		})
 	}
 	return service
-}
-
-// lanePorts returns the ports of a gateway's lanes, the first one first. The remote cluster knows only the first port of
-// an endpoint; that of lane i is i higher.
-func lanePorts(p *v1alpha1.Peering, ordinal int32) (ports []corev1.ServicePort) {
-	n, of := peering.Lanes(p), p.Spec.Gateway.Service
-	for lane := range n {
-		port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port + lane, TargetPort: intstr.FromInt32(wireGuardPort + lane)}
-		if lane > 0 {
-			port.Name += "-" + strconv.Itoa(int(lane))
-		}
-		if of.NodePort != nil {
-			port.NodePort = *of.NodePort + ordinal*n + lane
-		}
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 // disruptionBudget limits drains to one gateway at a time, and keeps one: the only gateway is

@@ -37,7 +37,7 @@ func wholePeering() *v1alpha1.Peering {
 			Peers: []v1alpha1.Peer{{Name: "a-0", PresharedKeySecretName: "z-psk"}, {Name: "a-1", PresharedKeySecretName: "a-psk"},
 				{Name: "a-2", PresharedKeySecretName: "z-psk"}, {Name: "a-3"}},
 			Gateway: v1alpha1.GatewaySpec{
-				Replicas: 2, Lanes: 3, KeyGeneration: 1,
+				Replicas: 2, KeyGeneration: 1,
 				Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51841, NodePort: new(int32(30100)),
 					Annotations: map[string]string{"example.com/pool": "edge"}, LoadBalancerClass: new("example.com/lb"),
 					HealthPort: new(int32(9000)), LoadBalancerSourceRanges: []v1alpha1.CIDR{"198.51.100.0/24"},

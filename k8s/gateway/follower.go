@@ -56,7 +56,7 @@ func (f *follower) restore() (later bool) {
 	}
 	c.Overlay.Listen, c.Overlay.VXLANListen = f.settings.Geneve, f.settings.VXLAN
 	c.Observability.Listen = f.settings.Observability
-	c.WireGuard.ListenPort, c.WireGuard.Lanes = f.settings.WireGuardPort, max(c.WireGuard.Lanes, 1) // earlier versions had one
+	c.WireGuard.ListenPort = f.settings.WireGuardPort
 	if err := c.Validate(); err != nil {
 		f.log.Warn("the cached configuration is not valid; waiting for the API server", "error", err)
 		return false

@@ -132,41 +132,13 @@ func (f *follower) report(p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus
 	if d := f.process.Gateway(); d != nil {
 		s.MTU = int32(d.Fabric().Gateway.Table().MTU())
 		s.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Mappings())
-		s.Links = linksOf(d.Fabric().Status())
+		for _, l := range d.Fabric().Status() {
+			s.Links = append(s.Links, linkStatus(l))
+		}
 	}
 	s.Summary = summaryOf(s.Links)
 	f.reportAnnouncements(&s, have)
 	s.Services = f.receiver.report()
-	return s
-}
-
-// linksOf returns the state of each link, of which the lanes follow each other.
-func linksOf(all []tun.LinkStatus) (links []v1alpha1.LinkStatus) {
-	for first := 0; first < len(all); {
-		next := first + 1
-		for next < len(all) && all[next].Lane > 0 {
-			next++
-		}
-		links = append(links, linkOf(all[first:next]))
-		first = next
-	}
-	return links
-}
-
-// linkOf returns the state of a link: that of its first lane that is up, if one is.
-func linkOf(lanes []tun.LinkStatus) v1alpha1.LinkStatus {
-	shown, up := lanes[0], 0
-	for _, lane := range slices.Backward(lanes) {
-		if lane.Up {
-			shown = lane
-			up++
-		}
-	}
-	s := linkStatus(shown)
-	s.Remote = lanes[0].Name
-	if len(lanes) > 1 {
-		s.LanesUp = int32(up)
-	}
 	return s
 }
 
@@ -274,7 +246,7 @@ func compareReports(have, want v1alpha1.GatewayReportStatus) (c reportChanges) {
 			continue
 		}
 		h := have.Links[i]
-		c.later = c.later || h.LanesUp != w.LanesUp || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
+		c.later = c.later || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/tun"
 )
 
 func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
@@ -34,7 +32,6 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		"another handshake":    {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, reportChanges{later: true}},
 		"another endpoint":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, reportChanges{later: true}},
 		"the link went down":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Up = false }, reportChanges{own: true}},
-		"a lane less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LanesUp = 2 }, reportChanges{later: true}},
 		"another link":         {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Remote = "b-1" }, reportChanges{own: true}},
 		"a link less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links = nil }, reportChanges{own: true}},
 		"another MTU":          {func(s *v1alpha1.GatewayReportStatus) { s.MTU = 1300 }, reportChanges{own: true}},
@@ -50,23 +47,6 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		if got := compareReports(base(), want); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
-	}
-}
-
-func TestLanesAreReportedAsOneLink(t *testing.T) {
-	lane := func(name string, number int, up bool, mtu int) tun.LinkStatus {
-		return tun.LinkStatus{LinkIdentity: tun.LinkIdentity{Name: name, Gateway: "b"}, Lane: number, Up: up, PathMTU: mtu}
-	}
-	got := linksOf([]tun.LinkStatus{
-		lane("b-0", 0, true, 1400), lane("b-1", 0, false, 0), lane("b-1/1", 1, true, 1300), lane("b-1/2", 2, true, 1200),
-		lane("b-2", 0, true, 1400), lane("b-2/1", 1, false, 0), lane("b-3", 0, false, 0), lane("b-3/1", 1, false, 0),
-	})
-	want := []v1alpha1.LinkStatus{
-		{Remote: "b-0", Up: true, PathMTU: 1400}, {Remote: "b-1", Up: true, LanesUp: 2, PathMTU: 1300},
-		{Remote: "b-2", Up: true, LanesUp: 1, PathMTU: 1400}, {Remote: "b-3"},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 }
 

@@ -62,7 +62,6 @@ type Link struct {
 	Local         string            `json:"local"`
 	Remote        string            `json:"remote"`
 	Up            bool              `json:"up"`
-	LanesUp       int32             `json:"lanesUp,omitempty"` // if the link has several
 	RTT           *metav1.Duration  `json:"rtt,omitempty"`
 	LastHandshake *metav1.Time      `json:"lastHandshake,omitempty"`
 	PathMTU       int32             `json:"pathMTU,omitempty"` // bytes; omitted while no packet of full size passes
@@ -197,7 +196,7 @@ func linksOf(p *v1alpha1.Peering, reports []v1alpha1.GatewayReport) []Link {
 	links := []Link{} // not null in JSON
 	for _, r := range peering.Reports(p, reports) {
 		for _, l := range r.Status.Links {
-			links = append(links, Link{Local: r.Name, Remote: l.Remote, Up: l.Up, LanesUp: l.LanesUp, RTT: l.RTT, LastHandshake: l.LastHandshake, PathMTU: l.PathMTU, Endpoint: l.Endpoint})
+			links = append(links, Link{Local: r.Name, Remote: l.Remote, Up: l.Up, RTT: l.RTT, LastHandshake: l.LastHandshake, PathMTU: l.PathMTU, Endpoint: l.Endpoint})
 		}
 	}
 	slices.SortStableFunc(links, func(a, b Link) int { return strings.Compare(a.Local+" "+a.Remote, b.Local+" "+b.Remote) })

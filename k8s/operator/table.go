@@ -70,13 +70,10 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 }
 
 func (l Link) up() string {
-	switch {
-	case !l.Up:
-		return "no"
-	case l.LanesUp > 0:
-		return fmt.Sprintf("yes (lanes up: %d)", l.LanesUp)
+	if l.Up {
+		return "yes"
 	}
-	return "yes"
+	return "no"
 }
 
 func (l Link) rtt() string {

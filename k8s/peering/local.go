@@ -61,7 +61,3 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 	}
 	return a
 }
-
-// Lanes returns the number of lanes that this cluster allows each link of a Peering; objects of
-// earlier versions have no number.
-func Lanes(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.Lanes, 1) }

@@ -187,7 +187,6 @@ overlay:
   mtu: 1400
 wireguard:
   listenPort: 51840
-  lanes: 1
   replicas: 1
   privateKeyFile: /etc/strait/private.key
 mssClamp: auto

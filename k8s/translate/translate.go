@@ -67,7 +67,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.assigned.ExternalAddresses),
 		},
 		WireGuard: config.WireGuard{
-			ListenPort: in.WireGuardPort, Lanes: int(peering.Lanes(in.Peering)), Ordinal: int(ordinal), Replicas: int(replicas), PrivateKeyFile: key,
+			ListenPort: in.WireGuardPort, Ordinal: int(ordinal), Replicas: int(replicas), PrivateKeyFile: key,
 		},
 		Local:         t.local(),
 		Remote:        config.Remote{Cluster: t.remoteCluster()},

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -29,7 +28,6 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 		w.podsMeetInSecondFamily(t)
 	})
 	stage(t, "Service", func(t *testing.T) { w.serviceIsReached(t, web) })
-	stage(t, "lanes", func(t *testing.T) { w.haveLanes(t, "3") })
 	stage(t, "verify", func(t *testing.T) { w.verifiedIn(t, "IPv4", "IPv6") })
 	var revertDNS func(*testing.T)
 	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
@@ -89,24 +87,6 @@ func (w *world) balanced(t *testing.T) {
 	slices.Sort(ingress)
 	if len(ingress) == 0 || !slices.Equal(hosts, ingress) {
 		t.Errorf("the gateways of a have the endpoints %v, and their Services the addresses %v", hosts, ingress)
-	}
-}
-
-// haveLanes gives all links a number of lanes, and waits until they are up.
-func (w *world) haveLanes(t *testing.T, number string) {
-	t.Helper()
-	for _, cluster := range w.names {
-		w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge", `--patch={"spec":{"gateway":{"lanes":`+number+`}}}`)
-	}
-	for _, cluster := range w.names {
-		eventually(t, "all lanes of the gateways of "+cluster+" are up", func() error {
-			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "gatewayreports",
-				`--output=jsonpath={range .items[*].status.links[*]}{.lanesUp} {end}`)
-			if up := strings.Fields(out); err == nil && (len(up) != 4 || slices.ContainsFunc(up, func(n string) bool { return n != number })) {
-				err = fmt.Errorf("lanes that are up, of each link: %q", out)
-			}
-			return err
-		})
 	}
 }
 

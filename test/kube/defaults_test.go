@@ -23,7 +23,7 @@ overlay: {mtu: 0, encapsulation: auto}
 `},
 		"peerings": {`{clusterID: b}`, `
 clusterID: b
-gateway: {replicas: 2, lanes: 1, keyGeneration: 1, service: {type: ClusterIP, port: 51840}}
+gateway: {replicas: 2, keyGeneration: 1, service: {type: ClusterIP, port: 51840}}
 localNodes: Deny
 services: {importFrom: Existing, maxServices: 2000, maxEndpoints: 50000, maxBytes: 8388608}
 `},

@@ -51,7 +51,6 @@ spec:
   inviteUntil: "2030-01-01T00:00:00Z"
   gateway:
     replicas: 2
-    lanes: 2
     keyGeneration: 2
     service: {type: LoadBalancer, port: 51840, nodePort: 31840, annotations: {provider.example/scheme: internal}, loadBalancerClass: provider.example/udp,
       healthPort: 8081, loadBalancerSourceRanges: [198.51.100.0/24], externalTrafficPolicy: Local, ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}

@@ -162,14 +162,8 @@ type LinkStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Remote string `json:"remote"`
 
-	// Up is true while probes pass in both directions, in one lane at least.
+	// Up is true while probes pass in both directions.
 	Up bool `json:"up"`
-
-	// LanesUp is the number of lanes in which probes pass, if the link has several.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=16
-	LanesUp int32 `json:"lanesUp,omitempty"`
 
 	// PathMTU is the size of the largest probe packet that passed, in bytes, up to the MTU
 	// of the peering. Empty while no packet of full size passes.

@@ -244,9 +244,7 @@ const (
 
 // GatewaySpec configures the gateways of a peering in this cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.lanes) || self.lanes == 1 || !has(self.service) || self.service.type != 'NodePort' || has(self.service.nodePort)",fieldPath=".lanes",message="lanes need node ports that follow each other, and Kubernetes chooses them at random: set service.nodePort, or use type LoadBalancer"
-// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.port) || self.service.port > 65535 || self.service.port + self.?lanes.orValue(1) <= 65536",fieldPath=".service.port",message="the ports of the lanes that follow it end above 65535: use a lower port, or fewer lanes"
-// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.nodePort) || self.service.nodePort > 65535 || self.service.nodePort + self.?replicas.orValue(2) * self.?lanes.orValue(1) <= 65536",fieldPath=".service.nodePort",message="the node ports of the gateways and lanes that follow it end above 65535: use a lower port"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.nodePort) || self.service.nodePort > 65535 || self.service.nodePort + self.?replicas.orValue(2) <= 65536",fieldPath=".service.nodePort",message="the node ports of the gateways that follow it end above 65535: use a lower port"
 type GatewaySpec struct {
 	// Replicas is the number of gateways. Each has its own key pair and, if it accepts
 	// connections, its own endpoint.
@@ -254,14 +252,6 @@ type GatewaySpec struct {
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="is out of range: use 1 to 16; to have no gateways, delete the peering"
 	Replicas int32 `json:"replicas,omitempty"`
-
-	// Lanes is the number of WireGuard sessions of each link, which share its flows so that a
-	// gateway uses more cores: one for every four cores of a gateway is enough. Each lane after
-	// the first uses another UDP port. A link has as many lanes as both clusters allow.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="is out of range: use 1 to 16"
-	Lanes int32 `json:"lanes,omitempty"`
 
 	// Service exposes the gateways to those of the remote cluster.
 	// +optional
@@ -310,15 +300,14 @@ type GatewayService struct {
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	Type corev1.ServiceType `json:"type,omitempty"`
 
-	// Port is the UDP port of WireGuard on the Service. Further lanes use the ports that
-	// follow.
+	// Port is the UDP port of WireGuard on the Service.
 	// +optional
 	// +kubebuilder:default=51840
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
 	Port int32 `json:"port,omitempty"`
 
-	// NodePort is the UDP port of the first gateway on the nodes; its further lanes use the
-	// ports that follow, then come those of the next gateway. If empty, Kubernetes chooses.
+	// NodePort is the UDP port of the first gateway on the nodes; further gateways use the
+	// ports that follow. If empty, Kubernetes chooses.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
 	NodePort *int32 `json:"nodePort,omitempty"`
