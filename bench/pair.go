@@ -42,14 +42,14 @@ func startPair(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, e
 	defer func() { _ = keys.remove() }() // gateways read their key once, when they start
 	// Cluster b has no endpoint for a: one reachable side is enough.
 	p.b, err = startSide(planB, config.WireGuard{
-		Lanes: 1, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
+		PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
 	}, true, offload, dial)
 	if err != nil {
 		return p, err
 	}
 	endpoint := netip.AddrPortFrom(planB.gateway, p.b.listens).String()
 	p.a, err = startSide(planA, config.WireGuard{
-		Lanes: 1, PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
+		PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
 	}, false, offload, nil)
 	if err != nil {
 		return p, err

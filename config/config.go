@@ -72,8 +72,7 @@ type Node struct {
 
 // WireGuard configures the side of the remote cluster's gateways.
 type WireGuard struct {
-	ListenPort     uint16 `yaml:"listenPort"`         // UDP, on all addresses, of the first lane; 0: any free port
-	Lanes          int    `yaml:"lanes,omitempty"`    // of each link, on this port and those that follow; 0: by the number of processors
+	ListenPort     uint16 `yaml:"listenPort"`         // UDP, on all addresses; 0: any free port
 	Ordinal        int    `yaml:"ordinal,omitempty"`  // of this gateway among those of its cluster for the peering, from 0
 	Replicas       int    `yaml:"replicas,omitempty"` // number of these gateways; 0: 1
 	PrivateKeyFile string `yaml:"privateKeyFile"`     // the key itself is never part of a configuration
@@ -94,17 +93,6 @@ type Peer struct {
 	Endpoint            string        `yaml:"endpoint,omitempty"`            // host:port; empty: wait for the peer
 	MoreEndpoints       []string      `yaml:"moreEndpoints,omitempty,flow"`  // likewise; tried in turn with endpoint while the peer does not answer
 	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
-}
-
-// MaxLanes is the maximum number of lanes of a link.
-const MaxLanes = 16
-
-// ListenPorts returns the ports of the lanes that are configured; the first one if their number is not.
-func (w *WireGuard) ListenPorts() (ports []uint16) {
-	for lane := range max(min(w.Lanes, MaxLanes), 1) {
-		ports = append(ports, w.ListenPort+uint16(lane))
-	}
-	return ports
 }
 
 // RemoteGateway returns the name of the peer's gateway.

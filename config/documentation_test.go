@@ -39,7 +39,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, all := range []string{valid(t), proxying(t), "wireguard: {lanes: 2, ordinal: 0, replicas: 2}"} {
+	for _, all := range []string{valid(t), proxying(t), "wireguard: {ordinal: 0, replicas: 2}"} {
 		var document yaml.Node
 		if err := yaml.Unmarshal([]byte(all), &document); err != nil {
 			t.Fatal(err)

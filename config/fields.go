@@ -10,7 +10,6 @@ const (
 	flowRange     = "0 for the default, or a number from 1 to 4194304"
 	ordinalRange  = "a number from 0 to 15"
 	replicasRange = "0 for 1, or a number from 1 to 16"
-	laneRange     = "0 for a number by that of processors, or a number from 1 to 16"
 	mtuRange      = "0 to derive it from the interfaces, or a number of bytes from 576 to 65535"
 )
 
@@ -64,7 +63,6 @@ func (d *decoder) node(n *Node) reader {
 func (d *decoder) wireGuard(w *WireGuard) reader {
 	return d.object(
 		field{"listenPort", number(d, &w.ListenPort, portRange+", or 0 for any free port")},
-		field{"lanes", number(d, &w.Lanes, laneRange)},
 		field{"ordinal", number(d, &w.Ordinal, ordinalRange)},
 		field{"replicas", number(d, &w.Replicas, replicasRange)},
 		field{"privateKeyFile", d.text(&w.PrivateKeyFile)},

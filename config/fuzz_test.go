@@ -21,8 +21,8 @@ func render(g *Gateway) string {
 		line("  - {name: %q, underlay: %q, encapsulation: %q, vni: %d,", n.Name, n.Underlay, n.Encapsulation, n.VNI)
 		line("     addresses: %s, externalAddresses: %s, prefixes: %s}", flow(n.Addresses), flow(n.ExternalAddresses), flow(n.Prefixes))
 	}
-	line("wireguard:\n  listenPort: %d\n  lanes: %d\n  ordinal: %d\n  replicas: %d\n  privateKeyFile: %q\n  peers:",
-		g.WireGuard.ListenPort, g.WireGuard.Lanes, g.WireGuard.Ordinal, g.WireGuard.Replicas, g.WireGuard.PrivateKeyFile)
+	line("wireguard:\n  listenPort: %d\n  ordinal: %d\n  replicas: %d\n  privateKeyFile: %q\n  peers:",
+		g.WireGuard.ListenPort, g.WireGuard.Ordinal, g.WireGuard.Replicas, g.WireGuard.PrivateKeyFile)
 	for _, p := range g.WireGuard.Peers {
 		line("  - {name: %q, gateway: %q, publicKey: %q,", p.Name, p.Gateway, p.PublicKey)
 		line("     privateKeyFile: %q, presharedKeyFile: %q,", p.PrivateKeyFile, p.PresharedKeyFile)

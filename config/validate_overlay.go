@@ -11,16 +11,8 @@ func (c *checker) overlay(o *Overlay, w *WireGuard) {
 	if collide(o.Listen, o.VXLANListen) {
 		c.add(vxlan, "choose another port", "is taken by overlay.listen")
 	}
-	for lane, port := range w.ListenPorts() {
-		wireGuard := ListenAddress{Port: port}
-		if !collide(o.Listen, wireGuard) && !collide(o.VXLANListen, wireGuard) {
-			continue
-		}
-		if lane == 0 {
-			c.add(root("wireguard").field("listenPort"), "choose another port", "%d is taken by the overlay", port)
-		} else {
-			c.add(root("wireguard").field("lanes"), "choose another listenPort", "port %d, of lane %d, is taken by the overlay", port, lane)
-		}
+	if wireGuard := (ListenAddress{Port: w.ListenPort}); collide(o.Listen, wireGuard) || collide(o.VXLANListen, wireGuard) {
+		c.add(root("wireguard").field("listenPort"), "choose another port", "%d is taken by the overlay", w.ListenPort)
 	}
 
 	names := make(map[string]*place, len(o.Nodes))

@@ -89,13 +89,8 @@ func (c *checker) listenPorts(g *Gateway) {
 		name string
 	}
 	taken := map[Protocol][]listener{
-		UDP: {{g.Overlay.Listen, "overlay.listen"}, {g.Overlay.VXLANListen, "overlay.vxlanListen"}},
+		UDP: {{g.Overlay.Listen, "overlay.listen"}, {g.Overlay.VXLANListen, "overlay.vxlanListen"}, {ListenAddress{Port: g.WireGuard.ListenPort}, "wireguard.listenPort"}},
 		TCP: {{g.Observability.Listen, "observability.listen"}},
-	}
-	name := "wireguard.listenPort"
-	for _, port := range g.WireGuard.ListenPorts() {
-		taken[UDP] = append(taken[UDP], listener{ListenAddress{Port: port}, name})
-		name = "wireguard.lanes"
 	}
 	ports := make(map[Protocol]map[uint16][]listener)
 	for protocol, all := range taken {

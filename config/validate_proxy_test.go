@@ -88,8 +88,6 @@ func TestProblemsOfTheProxyAndOfForwardsAreNamed(t *testing.T) {
 			"line 26: forwards[0].listen: is taken by observability.listen; choose another port"},
 		"the port of WireGuard": {"192.0.2.10:20000", "192.0.2.10:51840",
 			"line 29: forwards[1].listen: is taken by wireguard.listenPort; choose another port"},
-		"the port of a lane": {"wireguard:\n", "wireguard:\n  lanes: 4\n  listenPort: 19997\n",
-			"line 31: forwards[1].listen: is taken by wireguard.lanes; choose another port"},
 		"the port of another forward": {"protocol: udp\n  listen: \"192.0.2.10:20000\"", "protocol: tcp\n  listen: \"192.0.2.10:20000\"",
 			"line 29: forwards[1].listen: is taken by forwards[0].listen; choose another port"},
 		"masquerade": {"forwards:\n", "masquerade: {sources: [198.51.100.0/24]}\nforwards:\n",

@@ -15,12 +15,6 @@ func (c *checker) wireGuard(w *WireGuard) {
 		c.add(section.field("privateKeyFile"), "name the file that holds this gateway's private key", "missing")
 	}
 	c.keyFile(section.field("privateKeyFile"), w.PrivateKeyFile)
-	switch last := int(w.ListenPort) + w.Lanes - 1; {
-	case w.Lanes < 0 || w.Lanes > MaxLanes:
-		c.add(section.field("lanes"), "use "+laneRange, "%d is not a number of lanes", w.Lanes)
-	case last > 65535:
-		c.add(section.field("lanes"), "use fewer lanes or a lower listenPort", "%d lanes from listenPort %d need ports up to %d", w.Lanes, w.ListenPort, last)
-	}
 	switch replicas := max(w.Replicas, 1); {
 	case w.Replicas < 0 || w.Replicas > MaxReplicas:
 		c.add(section.field("replicas"), "use "+replicasRange, "%d is not a number of gateways", w.Replicas)

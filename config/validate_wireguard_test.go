@@ -15,36 +15,6 @@ func TestAPeerKeyMayStandTwiceWithDifferentOwnKeys(t *testing.T) {
 	}
 }
 
-func TestLanesUsePortsThatNothingElseUses(t *testing.T) {
-	t.Parallel()
-	lanes := func(listenPort, number string) string {
-		return strings.Replace(valid(t), "listenPort: 51841", "listenPort: "+listenPort+"\n  lanes: "+number, 1)
-	}
-	for _, number := range []string{"0", "1", "16"} {
-		g, err := Parse([]byte(lanes("51841", number)))
-		if err == nil {
-			err = g.Validate()
-		}
-		if err != nil {
-			t.Errorf("%s lanes: %v", number, err)
-		}
-		if ports := g.WireGuard.ListenPorts(); ports[0] != 51841 || len(ports) != max(g.WireGuard.Lanes, 1) || int(ports[len(ports)-1]) != 51840+len(ports) {
-			t.Errorf("%s lanes use the ports %v", number, ports)
-		}
-	}
-	for _, c := range []struct{ port, lanes, want string }{
-		{"51841", "17", "line 27: wireguard.lanes: 17 is not a number of lanes; use 0 for a number by that of processors, or a number from 1 to 16"},
-		{"51841", "-1", "line 27: wireguard.lanes: -1 is not a number of lanes; use 0 for a number by that of processors, or a number from 1 to 16"},
-		{"51841", "two", `line 27: wireguard.lanes: "two" is not a decimal whole number; use 0 for a number by that of processors, or a number from 1 to 16`},
-		{"65533", "4", "line 27: wireguard.lanes: 4 lanes from listenPort 65533 need ports up to 65536; use fewer lanes or a lower listenPort"},
-		{"6090", "2", "line 27: wireguard.lanes: port 6091, of lane 1, is taken by the overlay; choose another listenPort"},
-	} {
-		if err := check(lanes(c.port, c.lanes)); err == nil || err.Error() != c.want {
-			t.Errorf("%v\nwant %s", err, c.want)
-		}
-	}
-}
-
 func TestTheOrdinalIsThatOfOneOfTheReplicas(t *testing.T) {
 	t.Parallel()
 	place := func(ordinal, replicas string) string {

@@ -57,7 +57,7 @@ func (c *census) active(now time.Time) int64 {
 func (c *census) enter(now time.Time) (span int64) {
 	span = now.UnixNano() / int64(ActiveFor)
 	last := c.span.Load()
-	if span == last-1 { // another lane has begun the next one, with a later time
+	if span == last-1 { // another link has begun the next one, with a later time
 		return last
 	}
 	if last != span && c.span.CompareAndSwap(last, span) {

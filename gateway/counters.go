@@ -3,7 +3,7 @@ package gateway
 import "sync/atomic"
 
 // Counters are the counters of one journey. Safe for concurrent use. A
-// journey with several lanes has several Counters; their sum counts.
+// journey on several links has several Counters; their sum counts.
 type Counters struct {
 	packets, bytes atomic.Uint64
 	answers        atomic.Uint64

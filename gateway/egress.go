@@ -18,7 +18,7 @@ import (
 //
 // An ICMP error quotes the packet as its sender sent it, except for what the gateway changes
 // before it decides: the congestion mark, and checksums that the sender's kernel offloaded.
-// Not for concurrent use: one Egress per lane.
+// Not for concurrent use: one Egress per link.
 type Egress struct {
 	Counters
 
@@ -39,7 +39,7 @@ type Egress struct {
 	answer      [packet.MaxICMPErrorLen]byte
 }
 
-// NewEgress returns the egress journey of a lane.
+// NewEgress returns the egress journey of a link.
 func NewEgress(g *Gateway) *Egress { return &Egress{g: g} }
 
 // Frame processes one datagram from a node. It may edit b.
@@ -119,7 +119,7 @@ func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byt
 // buffer returns the memory for a reassembled datagram.
 func (e *Egress) buffer() []byte {
 	if e.whole == nil {
-		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the lane
+		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
 	}
 	return e.whole
 }

@@ -14,7 +14,7 @@ import (
 //	► TTL ► MTU ► NAT ► TTL-1 ► MSS clamp
 //
 // All decisions come before all edits, so that an ICMP error quotes the packet as the other
-// cluster sent it. Not for concurrent use: one Ingress per lane.
+// cluster sent it. Not for concurrent use: one Ingress per link.
 type Ingress struct {
 	Counters
 
@@ -28,7 +28,7 @@ type Ingress struct {
 	answer     [packet.MaxICMPErrorLen]byte
 }
 
-// NewIngress returns the ingress journey of a lane.
+// NewIngress returns the ingress journey of a link.
 func NewIngress(g *Gateway) *Ingress { return &Ingress{g: g} }
 
 // Packet processes one decrypted IP packet. It may edit b. Link-local packets are the tunnel's

@@ -8,18 +8,17 @@ import (
 )
 
 // Tunnel identifies the gateway's own WireGuard datagrams: its addresses on the machine, and
-// their UDP source ports, from Port on, of which there is one at least. Port 0 stands for any.
+// their UDP source port, 0 if any.
 type Tunnel struct {
 	Addresses []netip.Addr
 	Port      uint16
-	Ports     int // 0: one
 }
 
 // KeepOut makes the table drop datagrams of the gateway's own tunnel that a node sends back. If
 // the route to the peer leads into the tunnel, each datagram would be encapsulated again and
 // again. Call it before the table is used.
 func (t *Table) KeepOut(own Tunnel) {
-	t.tunnelPort, t.tunnelPorts = own.Port, uint16(max(own.Ports, 1))
+	t.tunnelPort = own.Port
 	t.tunnelFrom = make(map[netip.Addr]struct{}, len(own.Addresses))
 	for _, a := range own.Addresses {
 		t.tunnelFrom[a.Unmap().WithZone("")] = struct{}{}
@@ -36,7 +35,7 @@ func (t *Table) isOwnTunnel(b []byte, ip *packet.IP) bool {
 		return false
 	}
 	if t.tunnelPort != 0 {
-		return binary.BigEndian.Uint16(u)-t.tunnelPort < t.tunnelPorts
+		return binary.BigEndian.Uint16(u) == t.tunnelPort
 	}
 	// The type of a WireGuard message and three reserved bytes, WireGuard paper section 5.4.
 	kind := binary.LittleEndian.Uint32(u[packet.UDPHeaderLen:])

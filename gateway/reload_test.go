@@ -42,15 +42,15 @@ func TestANewTableDecidesTheNextPacket(t *testing.T) {
 	expectVerdict(t, a.fromNode(out.udp(nil)), gateway.ToTunnel)
 }
 
-// Lanes of both journeys run while tables change: every packet is decided by one
+// Links of both journeys run while tables change: every packet is decided by one
 // table or the other, never by half of each.
 func TestTablesChangeWhilePacketsRun(t *testing.T) {
 	t.Parallel()
-	const lanes, packets, changes = 4, 3000, 300
+	const links, packets, changes = 4, 3000, 300
 	g := newA(t).Gateway
 	old, next := g.Table(), tableOf(t, configured(t, clusterA, reloaded), mtus)
 	var running sync.WaitGroup
-	for range lanes {
+	for range links {
 		running.Go(func() {
 			e, i, o := gateway.NewEgress(g), gateway.NewIngress(g), gateway.NewOrigin(g)
 			for range packets {

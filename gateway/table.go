@@ -37,20 +37,19 @@ type Table struct {
 	origins map[uint32]*Node
 	census  census // of nodes
 
-	mapped      []netip.Addr // external addresses that stand for targets outside of the pod network
-	mac         packet.MAC
-	internal    [2]netip.Addr           // the gateway's internal address, IPv4 and IPv6; invalid = none
-	external    [2]netip.Addr           // the gateway's external address
-	addresses   []netip.Addr            // all of the gateway's own
-	outside     []netip.Addr            // all external addresses of the gateway
-	overlayMTU  int                     // largest inner packet that a node leg carries
-	tunnelMTU   int                     // largest inner packet that the whole path carries
-	localMTU    int                     // largest inner packet that the gateway's own interfaces carry
-	tunnelFrom  map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
-	tunnelPort  uint16                  // and its first port; 0 = any
-	tunnelPorts uint16                  // and how many there are
-	mss         [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
-	siblings    bool                    // packets from the remote cluster arrive through other gateways too
+	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
+	mac        packet.MAC
+	internal   [2]netip.Addr           // the gateway's internal address, IPv4 and IPv6; invalid = none
+	external   [2]netip.Addr           // the gateway's external address
+	addresses  []netip.Addr            // all of the gateway's own
+	outside    []netip.Addr            // all external addresses of the gateway
+	overlayMTU int                     // largest inner packet that a node leg carries
+	tunnelMTU  int                     // largest inner packet that the whole path carries
+	localMTU   int                     // largest inner packet that the gateway's own interfaces carry
+	tunnelFrom map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
+	tunnelPort uint16                  // and its port; 0 = any
+	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
+	siblings   bool                    // packets from the remote cluster arrive through other gateways too
 }
 
 // route is the target of a local prefix.

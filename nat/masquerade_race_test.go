@@ -153,31 +153,31 @@ func TestNoFlowGetsTheTranslationOfAnother(t *testing.T) {
 	t.Logf("%d flows made, %d refused, %+v", made, refused, m.Stats(now()))
 }
 
-// Several goroutines make the same flows at once, as the lanes of a gateway do when a source's packets
+// Several goroutines make the same flows at once, as the links of a gateway do when a source's packets
 // arrive at several: each inside endpoint gets one external endpoint, and each flow the origin of one of
 // its packets.
 func TestSeveralGoroutinesMakeFlows(t *testing.T) {
 	t.Parallel()
-	const lanes, insides, size = 4, 300, 4000
+	const links, insides, size = 4, 300, 4000
 	var c crowd
 	f := families[0]
 	m := nat.NewMasquerade(nat.MasqueradeConfig{Flows: size, FlowsPerSource: size, Random: rand.NewPCG(7, 8), Epoch: epoch})
 	m.Use([]netip.Addr{f.external, f.external2})
-	got := make([][insides]nat.Endpoint, lanes)
+	got := make([][insides]nat.Endpoint, links)
 	var wg sync.WaitGroup
-	for lane := range uint32(lanes) {
+	for link := range uint32(links) {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(lane), 1))
+			r := rand.New(rand.NewPCG(uint64(link), 1))
 			for range 20 {
 				for _, i := range r.Perm(insides) {
 					inside, remote := c.inside(uint32(i)), c.remote(uint32(i)+r.Uint32N(3))
-					external, o := m.Out(packet.ProtoUDP, inside, remote, uint32(i)*lanes+lane, 0, epoch)
-					if o != nat.Translated || got[lane][i].Addr.IsValid() && external != got[lane][i] {
-						t.Errorf("endpoint %d becomes %v, outcome %d; it was %v", i, external, o, got[lane][i])
+					external, o := m.Out(packet.ProtoUDP, inside, remote, uint32(i)*links+link, 0, epoch)
+					if o != nat.Translated || got[link][i].Addr.IsValid() && external != got[link][i] {
+						t.Errorf("endpoint %d becomes %v, outcome %d; it was %v", i, external, o, got[link][i])
 						return
 					}
-					got[lane][i] = external
-					if back, origin, o := m.In(packet.ProtoUDP, remote, external, 0, epoch); o != nat.Translated || back != inside || origin/lanes != uint32(i) {
+					got[link][i] = external
+					if back, origin, o := m.In(packet.ProtoUDP, remote, external, 0, epoch); o != nat.Translated || back != inside || origin/links != uint32(i) {
 						t.Errorf("a reply to endpoint %d goes to %v from %d, outcome %d", i, back, origin, o)
 						return
 					}
@@ -188,9 +188,9 @@ func TestSeveralGoroutinesMakeFlows(t *testing.T) {
 	wg.Wait()
 	taken := make(map[nat.Endpoint]bool)
 	for i := range insides {
-		for lane := range lanes {
-			if got[lane][i] != got[0][i] {
-				t.Errorf("endpoint %d is %v for one lane and %v for another", i, got[0][i], got[lane][i])
+		for link := range links {
+			if got[link][i] != got[0][i] {
+				t.Errorf("endpoint %d is %v for one link and %v for another", i, got[0][i], got[link][i])
 			}
 		}
 		if taken[got[0][i]] {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -30,16 +29,10 @@ type badPath struct {
 
 func newBadPath(t *testing.T, port uint16) *badPath {
 	t.Helper()
-	return newBadPathFrom(t, 0, port)
-}
-
-// newBadPathFrom is a badPath whose near end has this port.
-func newBadPathFrom(t *testing.T, near, port uint16) *badPath {
-	t.Helper()
 	p := new(badPath)
-	for c, number := range map[*net.PacketConn]uint16{&p.near: near, &p.far: 0} {
+	for _, c := range []*net.PacketConn{&p.near, &p.far} {
 		var err error
-		if *c, err = net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", number)); err != nil {
+		if *c, err = net.ListenPacket("udp4", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -154,9 +154,6 @@ func (c *caller) call(found []netip.AddrPort, received, now time.Time) netip.Add
 // in the settings is used at once.
 func (l *Link) call(ctx context.Context) {
 	c := caller{yields: l.yields()}
-	if l.key.lane > 0 && !sleep(ctx, yieldTime) { // for the far end to open the lane too
-		return
-	}
 	if c.yields && !sleep(ctx, yieldTime) {
 		return
 	}

@@ -137,32 +137,14 @@ func (l *Link) grants(a netip.Addr) bool {
 // owner is the remote gateway that owns an address.
 type owner struct {
 	gateway string
-	devices []*Device // of the links in use that are up, one of each lane; empty: none is up
-}
-
-func (o owner) equal(other owner) bool {
-	return o.gateway == other.gateway && slices.Equal(o.devices, other.devices)
+	device  *Device // of the link in use; nil: none is up
 }
 
 // pin sets the owners of addresses, by the claims of the members. With one remote gateway there are
 // none: no choice is to be made. f.mu is held.
 func (f *Fabric) pin(members []*member) {
-	var remotes []owner
-	var claims [][]netip.Addr // of each of them
-	for _, m := range members {
-		name := m.link.label.Load().gateway
-		i := slices.IndexFunc(remotes, func(o owner) bool { return o.gateway == name })
-		if i < 0 {
-			i = len(remotes)
-			remotes, claims = append(remotes, owner{gateway: name}), append(claims, nil)
-		}
-		if m.fit != down {
-			remotes[i].devices = append(remotes[i].devices, m.link.tun)
-		}
-		claims[i] = append(claims[i], m.claims()...)
-	}
 	rank := func(a netip.Addr, o owner) (r int) {
-		if len(o.devices) > 0 {
+		if o.device != nil {
 			r = 2
 		}
 		if f.owners[a].gateway == o.gateway {
@@ -171,22 +153,26 @@ func (f *Fabric) pin(members []*member) {
 		return r
 	}
 	owners := make(map[netip.Addr]owner)
-	for i, o := range remotes {
-		for _, a := range claims[i] {
-			if other, taken := owners[a]; len(remotes) > 1 && (!taken || rank(a, o) > rank(a, other)) {
+	for _, m := range members {
+		o := owner{gateway: m.link.label.Load().gateway}
+		if m.fit != down {
+			o.device = m.link.tun
+		}
+		for _, a := range m.claims() {
+			if other, taken := owners[a]; len(members) > 1 && (!taken || rank(a, o) > rank(a, other)) {
 				owners[a] = o
 			}
 		}
 	}
-	if maps.EqualFunc(owners, f.owners, owner.equal) {
+	if maps.Equal(owners, f.owners) {
 		return
 	}
 	f.owners = owners
 	all := make(gateway.Owners, len(owners))
 	for a, o := range owners {
 		all[a] = nil
-		if len(o.devices) > 0 {
-			all[a] = o.devices
+		if o.device != nil {
+			all[a] = o.device
 		}
 	}
 	f.Gateway.SetOwners(all)

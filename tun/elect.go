@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// member is a lane of a remote gateway: its links are alternatives.
+// member is a remote gateway: its links are alternatives.
 type member struct {
 	links  []*Link
 	link   *Link // the one in use
@@ -34,9 +34,9 @@ func (all *devices) share(d *Device) float64 {
 	return float64(n) / underlay.Buckets
 }
 
-// elect decides which links carry packets from nodes, and directs the packets to them: to all members,
-// the lanes of remote gateways, whose link is up, or else to those that are ending, or else to one. Each has a
-// lane of the overlay, and one of its links reads it; links that carry nothing hand over what that still has.
+// elect decides which links carry packets from nodes, and directs the packets to them: to all remote
+// gateways whose link is up, or else to those that are ending, or else to one. Each has a lane, and one
+// of its links reads it; links that carry nothing hand over what their lane still has.
 //
 // elect is to be called whenever the fitness of a link changes, and from time to time. It is idempotent
 // and cheap while nothing changes. f.mu is held.
@@ -74,12 +74,11 @@ func (f *Fabric) elect(now time.Time) {
 	f.retire(spare, kept)
 }
 
-// members returns the lanes of remote gateways in the order of their first links.
+// members returns the remote gateways in the order of their first links.
 func (f *Fabric) members() (all []*member) {
 	for _, l := range *f.links.Load() {
 		i := slices.IndexFunc(all, func(m *member) bool {
-			first := m.links[0]
-			return f.single || first.alternative(l)
+			return f.single || m.links[0].alternative(l)
 		})
 		if i < 0 {
 			i = len(all)
@@ -299,10 +298,8 @@ func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
 		return nil
 	}
 	if owner, owned := f.Gateway.Owner(dst); owned {
-		if all, _ := owner.([]*Device); len(all) > 0 {
-			return all[flow%uint32(len(all))]
-		}
-		return nil
+		d, _ := owner.(*Device)
+		return d
 	}
 	if all := f.devices.Load(); all != nil {
 		return all[flow%underlay.Buckets]

@@ -14,7 +14,6 @@ import (
 
 	"golang.zx2c4.com/wireguard/device"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/relay"
@@ -47,27 +46,24 @@ type Fabric struct {
 	clock         *clock
 	names         *resolver // of endpoints
 	host          *Host
-	muxes         [config.MaxLanes]*underlay.Mux // by lane
-	links         atomic.Pointer[[]*Link]        // never nil; replaced, not changed
-	leaving       atomic.Bool                    // this gateway is shutting down
-	devices       atomic.Pointer[devices]        // of the host's packets; nil without links
-	fallback      *Device                        // reads the overlay while there is no link
-	mu            sync.Mutex                     // held while links change
-	configs       []LinkConfig                   // of the last SetLinks; protected by mu
-	most          int                            // lanes that can be opened; protected by mu
-	ending        []*Link                        // removed links that still receive; protected by mu
-	followed      time.Time                      // when far ends last changed the lanes; protected by mu
-	spread        spread                         // protected by mu
-	owners        map[netip.Addr]owner           // of addresses of the remote cluster; protected by mu
-	undirected    bool                           // the kernel does not use spread yet; protected by mu
-	single        bool                           // there can be one lane only; protected by mu
-	closed        bool                           // protected by mu
-	linkListeners map[netip.Addr]*linkListener   // by own link address; protected by mu
-	listeners     map[*listener]bool             // open listeners; protected by mu
-	mtu           int                            // last announced, 0 = none
-	pathLimit     atomic.Int64                   // largest packet that the paths of the links carry; 0 = as the interfaces
-	stating       sync.Mutex                     // held while the state that nodes are told is determined
-	changed       chan struct{}                  // of capacity 1: the state of a link has changed
+	mux           *underlay.Mux                // WireGuard's socket, which all links share
+	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
+	leaving       atomic.Bool                  // this gateway is shutting down
+	devices       atomic.Pointer[devices]      // of the host's packets; nil without links
+	fallback      *Device                      // reads the overlay while there is no link
+	mu            sync.Mutex                   // held while links change
+	ending        []*Link                      // removed links that still receive; protected by mu
+	spread        spread                       // protected by mu
+	owners        map[netip.Addr]owner         // of addresses of the remote cluster; protected by mu
+	undirected    bool                         // the kernel does not use spread yet; protected by mu
+	single        bool                         // there can be one lane only; protected by mu
+	closed        bool                         // protected by mu
+	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
+	listeners     map[*listener]bool           // open listeners; protected by mu
+	mtu           int                          // last announced, 0 = none
+	pathLimit     atomic.Int64                 // largest packet that the paths of the links carry; 0 = as the interfaces
+	stating       sync.Mutex                   // held while the state that nodes are told is determined
+	changed       chan struct{}                // of capacity 1: the state of a link has changed
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -78,7 +74,7 @@ type Fabric struct {
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
 	f := &Fabric{
-		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), muxes: newMuxes(options.Underlay),
+		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), mux: underlay.NewMux(options.Underlay),
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),
 	}
 	f.links.Store(new([]*Link))
@@ -135,51 +131,22 @@ func (f *Fabric) Refresh() error {
 //
 // A link that ends while another one leads to the same remote gateway, as after a change of keys, receives for lingering what its
 // far end still sends, as long as the other may receive the same.
-//
-// A link with several lanes starts as one. The others follow when the far end has said that it has them.
 func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, most := f.configs, f.most
-	f.configs, f.most, f.single = nil, config.MaxLanes, false
-	for _, c := range configs {
-		f.configs = append(f.configs, c.clone()) // so that the caller cannot change it
-	}
-	err := f.replaceLinks()
-	if err != nil {
-		f.configs, f.most = before, most
-	}
-	return err
-}
-
-// replaceLinks replaces the links by those of the configuration, with as many lanes as both ends have. f.mu is
-// held.
-func (f *Fabric) replaceLinks() error {
 	old := make(map[linkKey]*Link)
 	for _, l := range *f.links.Load() {
 		old[l.key] = l
 	}
-	configs := f.withLanes(old)
 	next, started, err := f.nextLinks(configs, old)
 	if err != nil {
 		for _, l := range started {
 			l.close()
 		}
-		if at := len(next); at < len(configs) && configs[at].lane > 0 {
-			f.most = configs[at].lane
-			f.options.Log.Warn("cannot open a lane; links have fewer until the configuration is read again", "lanes", f.most, "error", err)
-			return f.replaceLinks()
-		}
 		return errors.Join(err, f.closeLinkListeners())
 	}
-	var first *Link // the first lane of a link
-	for _, l := range next {
-		if l.key.lane == 0 {
-			first = l
-		}
-		first.opened = l.key.lane + 1
-	}
 	f.links.Store(&next)
+	f.single = false
 	f.elect(f.clock.now())
 	f.updateState(f.clock.now())
 	f.end(old)
@@ -225,8 +192,8 @@ func (f *Fabric) closeEnded(now time.Time) {
 	}
 }
 
-// nextLinks updates the links that stay, removes them from old, and starts the new ones. On an error next has
-// those before the one that failed. f.mu is held.
+// nextLinks updates the links that stay, removes them from old, and starts the new ones. f.mu
+// is held.
 func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, started []*Link, err error) {
 	keys := make([]linkKey, len(configs))
 	for i, c := range configs {
@@ -247,7 +214,7 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 			}
 		}
 		if err != nil {
-			return next, started, err
+			return nil, started, err
 		}
 		next = append(next, l)
 	}
@@ -257,11 +224,10 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 type linkKey struct {
 	own, remote device.NoisePublicKey
 	port        uint16
-	lane        int
 }
 
 func keyOf(c LinkConfig) linkKey {
-	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort, c.lane}
+	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort}
 }
 
 // openLink starts a link.
@@ -271,9 +237,9 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
 	key := keyOf(c)
-	listener := f.linkListeners[linkAddress(key.own, c.lane)]
+	listener := f.linkListeners[linkAddress(key.own)]
 	l := &Link{
-		key: key, own: listener.address, listener: listener, tun: d, bind: f.muxes[c.lane].BoundedLink(key.own, &d.window),
+		key: key, own: listener.address, listener: listener, tun: d, bind: f.mux.BoundedLink(key.own, &d.window),
 		log: f.options.Log, clock: f.clock, names: f.names, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
 	}
 	l.known = func() { f.ask(l, f.clock.now()) }
@@ -287,25 +253,17 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 // Overflows returns the number of datagrams that the kernel dropped because they were not read
 // fast enough: frames from nodes, and WireGuard datagrams.
 func (f *Fabric) Overflows() (overlay, wireguard uint64) {
-	for _, m := range f.muxes {
-		wireguard += m.Overflows()
-	}
-	return f.Overlay.Overflows(), wireguard
+	return f.Overlay.Overflows(), f.mux.Overflows()
 }
 
 // ReceiveFailures returns the number of system calls that failed to receive: frames from nodes,
 // and WireGuard datagrams.
 func (f *Fabric) ReceiveFailures() (overlay, wireguard uint64) {
-	return f.Overlay.ReceiveFailures(), f.Datagrams().ReceiveFailures
+	return f.Overlay.ReceiveFailures(), f.mux.Counters().ReceiveFailures
 }
 
 // Datagrams returns the losses between the network and WireGuard.
-func (f *Fabric) Datagrams() (all underlay.Counters) {
-	for _, m := range f.muxes {
-		all = all.Plus(m.Counters())
-	}
-	return all
-}
+func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 
 // Fallback returns the counters of packets that nodes send while there is no link.
 func (f *Fabric) Fallback() *gateway.Counters { return &f.fallback.Egress.Counters }

@@ -35,8 +35,7 @@ type end struct {
 	private device.NoisePrivateKey
 	node    *net.UDPConn
 	gateway netip.AddrPort // of the overlay
-	port    uint16         // of WireGuard, the first
-	lanes   int            // 0: one
+	port    uint16         // of WireGuard
 	changes atomic.Int64   // of links, as reported
 
 	mu      sync.Mutex
@@ -60,9 +59,6 @@ func newKey() (k device.NoisePrivateKey) {
 }
 
 var keys atomic.Uint32
-
-// testLanes is how many lanes an end has ports for.
-const testLanes = 3
 
 // newEnd opens a gateway and its node, which takes what arrives from then on.
 func newEnd(t testing.TB, seenAs string) *end {
@@ -104,7 +100,7 @@ func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
 	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: logOfFailure(t, e.gateway), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
 		t.Fatal(err)
 	}
-	e.port = ports.Consecutive(t, testLanes)
+	e.port = ports.Free(t, 1)[0]
 	return e
 }
 
@@ -123,7 +119,7 @@ func logOfFailure(t testing.TB, of netip.AddrPort) *slog.Logger {
 // link is this end's side of a link to another.
 func (e *end) link(name string, to *end) LinkConfig {
 	return LinkConfig{
-		Name: name, PrivateKey: e.private, PublicKey: publicKey(to.private), ListenPort: e.port, Lanes: e.lanes,
+		Name: name, PrivateKey: e.private, PublicKey: publicKey(to.private), ListenPort: e.port,
 		Endpoints: []string{fmt.Sprintf("127.0.0.1:%d", to.port)},
 		Allowed: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.70.0.0/16"),
@@ -182,25 +178,18 @@ func (e *end) receives(t *testing.T, suffix string) {
 // joined are two gateways with a link that is up.
 func joined(t *testing.T) (a, b *end) {
 	t.Helper()
-	return joinedBy(t, 1)
-}
-
-// joinedBy are two gateways with a link whose lanes, so many, are up.
-func joinedBy(t *testing.T, lanes int) (a, b *end) {
-	t.Helper()
 	a, b = newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
-	a.lanes, b.lanes = lanes, lanes
 	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a))
-	wait.Until(t, "both ends are up", func() bool { return a.lanesUp() == lanes && b.lanesUp() == lanes })
+	wait.Until(t, "both ends are up", func() bool { return a.isUp() && b.isUp() })
 	setLinks(t, a, silent(a.link("b-0", b)))
 	setLinks(t, b, silent(b.link("a-0", a)))
 	return a, b
 }
 
-// lanesUp returns how many lanes of all links are up.
-func (e *end) lanesUp() (up int) {
+// linksUp returns how many links are up.
+func (e *end) linksUp() (up int) {
 	for _, s := range e.fabric.Status() {
 		if s.Up {
 			up++

@@ -50,7 +50,6 @@ func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
 	f.mu.Lock()
 	if ctx.Err() == nil { // else the links are closed
 		f.closeEnded(now)
-		f.followLanes(now)
 		f.elect(now)
 	}
 	f.mu.Unlock()
@@ -100,7 +99,6 @@ func (f *Fabric) ownMTU() int {
 // sendProbe sends a probe in a packet of at least size bytes. It does not pass the host's stack, which would fragment a packet
 // that is larger than the MTU in use.
 func (f *Fabric) sendProbe(p probe, l *Link, size int) {
-	p.lanes = uint8(l.lanes.Load())
 	b := p.append(nil)
 	if padding := max(size, probeSize) - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)

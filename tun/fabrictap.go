@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/underlay"
 )
 
 // Tap sees packets in transit. It is called on the packet path, by several goroutines
@@ -87,20 +86,14 @@ func (f *Fabric) setTaps(edit func([]*tapped) []*tapped) {
 		})
 	}
 	if next == nil || next[gateway.WireGuardIn] == nil && next[gateway.WireGuardOut] == nil {
-		f.tapWireGuard(nil)
+		f.mux.SetTap(nil)
 		return
 	}
-	f.tapWireGuard(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
+	f.mux.SetTap(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
 		at := gateway.WireGuardIn
 		if sent {
 			at = gateway.WireGuardOut
 		}
 		next.see(at, local, remote, nil, datagram)
 	})
-}
-
-func (f *Fabric) tapWireGuard(tap underlay.Tap) {
-	for _, m := range f.muxes {
-		m.SetTap(tap)
-	}
 }

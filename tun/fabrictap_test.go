@@ -140,7 +140,7 @@ func TestATapSeesWhatTheGatewayItselfAnswers(t *testing.T) {
 
 // fabric is as much of one as taps need.
 func (f *fixture) fabric() *Fabric {
-	return &Fabric{Gateway: f.device.gateway, Overlay: f.device.overlay, muxes: newMuxes(underlay.Options{})}
+	return &Fabric{Gateway: f.device.gateway, Overlay: f.device.overlay, mux: underlay.NewMux(underlay.Options{})}
 }
 
 func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {

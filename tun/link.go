@@ -43,10 +43,6 @@ type LinkConfig struct {
 	// the others. With 0 it gets flows only while no link with a weight is up; if all have 0, each
 	// gets as many.
 	Weight int
-	// Lanes is the number of lanes at this end, 0 = 1. The link has as many as both ends have.
-	Lanes int
-
-	lane int // that it is for; set by the fabric
 }
 
 // clone returns a deep copy of c.
@@ -89,9 +85,7 @@ type Link struct {
 
 	ends    time.Time // when an ending link no longer receives; protected by the fabric's mu
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
-	opened  int       // of a first lane: how many lanes of the link are open, with this one; protected by the fabric's mu
 
-	lanes     atomic.Int32             // at this end
 	weight    atomic.Int32             // as in LinkConfig
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
@@ -114,14 +108,13 @@ type label struct {
 	log           *slog.Logger
 }
 
-// setLabel sets the name of the link, the number of lanes at this end, and the weight.
+// setLabel sets the name of the link and its weight.
 func (l *Link) setLabel(c LinkConfig) {
 	remote := c.Gateway
 	if remote == "" {
 		remote = c.Name
 	}
 	l.label.Store(&label{c.Name, remote, l.log.With("link", c.Name)})
-	l.lanes.Store(int32(c.Lanes))
 	l.weight.Store(int32(c.Weight))
 }
 
@@ -130,7 +123,7 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 // start starts WireGuard on the link's device. If it fails, the device is closed.
 func (l *Link) start(c LinkConfig) error {
 	l.setLabel(c)
-	l.prober.address = linkAddress(c.PublicKey, c.lane)
+	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
@@ -194,7 +187,7 @@ func deviceSettings(c LinkConfig) string {
 
 // peerSettings returns the peer configuration with its AllowedIPs.
 func peerSettings(c LinkConfig) string {
-	far := linkAddress(c.PublicKey, c.lane)
+	far := linkAddress(c.PublicKey)
 	return peerSecrets(c) + grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), "")
 }
 
@@ -368,9 +361,9 @@ func (l *Link) contactable() bool {
 	return l.tun.peerKnown.Load()
 }
 
-// alternative reports whether another link leads to the same remote gateway, on the same lane.
+// alternative reports whether another link leads to the same remote gateway.
 func (l *Link) alternative(other *Link) bool {
-	return other.key.lane == l.key.lane && other.label.Load().gateway == l.label.Load().gateway
+	return other.label.Load().gateway == l.label.Load().gateway
 }
 
 // replacedBy reports whether a link takes the place of this one, and may receive no less. The fabric's mu is held.

@@ -9,19 +9,19 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 )
 
-// linkListener is the host's sockets at one of its own link addresses. There is one for each lane of each of
-// the gateway's key pairs: links that share a key pair share listeners.
+// linkListener is the host's sockets at one of its own link addresses. There is one for each of
+// the gateway's key pairs: links that share a key pair share a listener.
 type linkListener struct {
 	address   netip.Addr
 	claims    *gonet.UDPConn
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
 
-// openLinkListeners opens listeners at this end's link addresses of these links. f.mu is held.
+// openLinkListeners opens listeners at this end's addresses of these links. f.mu is held.
 func (f *Fabric) openLinkListeners(keys []linkKey) error {
 	wanted := slices.Collect(maps.Keys(f.linkListeners))
 	for _, k := range keys {
-		wanted = append(wanted, linkAddress(k.own, k.lane))
+		wanted = append(wanted, linkAddress(k.own))
 	}
 	if err := f.own(wanted); err != nil {
 		return err

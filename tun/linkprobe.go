@@ -81,7 +81,6 @@ type prober struct {
 	leaving   bool          // the last answer said that the far end is about to end the link
 	upSince   time.Time     // while up
 	mtu       uint16        // the last MTU announced by the far end; 0 = none yet
-	lanes     uint8         // at the far end, as it said last; 0 = one
 
 	path pathProber
 
@@ -221,7 +220,7 @@ func (p *prober) expire(now time.Time) {
 // told processes what any probe of the far end says about its end.
 func (p *prober) told(q probe, now time.Time) {
 	implied, interval := p.implies(), p.interval()
-	p.mtu, p.lanes, p.probes, p.states, p.unreached, p.theirs = q.mtu, q.lanes, true, q.silence != unstated, time.Time{}, q.interval
+	p.mtu, p.probes, p.states, p.unreached, p.theirs = q.mtu, true, q.silence != unstated, time.Time{}, q.interval
 	if q.kind == probeLeaving {
 		p.leaving = true
 	}

@@ -14,7 +14,7 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 	t.Parallel()
 	for _, want := range []probe{
 		{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7, silence: 12345 * time.Millisecond},
-		{kind: probeAsk, sequence: 1, silence: maxSilence, lanes: 16},
+		{kind: probeAsk, sequence: 1, silence: maxSilence},
 		{kind: probeStatement, mtu: 1420, silence: time.Millisecond},
 		{kind: probeAsk, sequence: 1, silence: unstated}, // version 1
 	} {
@@ -29,16 +29,13 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 
 func TestAProbeHasTheseBytes(t *testing.T) {
 	t.Parallel()
-	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond, lanes: 4, interval: restingProbeInterval}
-	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2, 4, 28}
+	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond, interval: restingProbeInterval}
+	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2, 28}
 	if b := p.append(nil); !bytes.Equal(b, want) || len(b) != probeLen {
 		t.Errorf("% x, want % x", b, want)
 	}
-	if q, ok := parseProbe(want[:probeLenLane]); !ok || q.lanes != p.lanes || q.interval != 0 {
+	if q, ok := parseProbe(want[:probeLen2]); !ok || q.interval != 0 || q.silence != p.silence {
 		t.Errorf("without interval: %+v, %t", q, ok)
-	}
-	if q, ok := parseProbe(want[:probeLen2]); !ok || q.lanes != 0 || q.silence != p.silence {
-		t.Errorf("without lanes: %+v, %t", q, ok)
 	}
 	p.silence, want = unstated, append(append([]byte("STRP"), 1), want[5:probeLen1]...)
 	if b := p.append(nil); !bytes.Equal(b, want) {

@@ -23,9 +23,9 @@ import (
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
 //	|                   silence, in milliseconds                    |
-//	+---------------+---------------+-------------------------------+
-//	|     lanes     |   interval    |
-//	+---------------+---------------+
+//	+---------------+-----------------------------------------------+
+//	|   interval    |
+//	+---------------+
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down, or has removed this link for one with other keys: the receiver
@@ -34,19 +34,17 @@ import (
 //
 // Silence is the time since the sender last received an authenticated packet from the receiver
 // of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
-// not have it. Lanes is the number of lanes at the sender; 0 stands for one, and is what senders
-// pad with that do not know the field. Interval is the time between the ticks of the sender, in
-// units of 10 ms; 0 stands for unknown, likewise. Later versions may append fields; receivers ignore what
-// they do not know. All are padded with zeros, some requests to the size of large packets: see
+// not have it. Interval is the time between the ticks of the sender, in units of 10 ms; 0 stands for unknown, and
+// is what senders pad with that do not know the field. Later versions may append fields; receivers
+// ignore what they do not know. All are padded with zeros, some requests to the size of large packets: see
 // pathProber.
 //
 // The inner MTU is what the sender's own interfaces and its path to the receiver carry. Versions
 // that do not search the path send the inner MTU that they use.
 const (
 	probePort    = 6093
-	probeLen     = 22
-	probeLenLane = 21 // without interval
-	probeLen2    = 20 // of version 2 without lanes
+	probeLen     = 21
+	probeLen2    = 20 // of version 2 without interval
 	probeLen1    = 16 // of version 1
 	probeMagic   = 0x53545250
 	probeVersion = 2
@@ -75,7 +73,6 @@ type probe struct {
 	mtu      uint16
 	sequence uint64
 	silence  time.Duration // whole milliseconds; unstated: version 1
-	lanes    uint8         // at the sender; 0: one
 	interval time.Duration // between its ticks, a multiple of intervalUnit; 0: unknown
 }
 
@@ -90,7 +87,7 @@ func (p probe) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, p.sequence)
 	if version > 1 {
 		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
-		b = append(b, p.lanes, byte(p.interval/intervalUnit))
+		b = append(b, byte(p.interval/intervalUnit))
 	}
 	return b
 }
@@ -105,11 +102,8 @@ func parseProbe(b []byte) (probe, bool) {
 			return probe{}, false
 		}
 		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
-		if len(b) >= probeLenLane {
-			p.lanes = b[20]
-		}
 		if len(b) >= probeLen {
-			p.interval = time.Duration(b[21]) * intervalUnit
+			p.interval = time.Duration(b[20]) * intervalUnit
 		}
 	}
 	return p, p.kind >= probeAsk && p.kind <= probeStatement

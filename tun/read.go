@@ -1,7 +1,6 @@
 package tun
 
 import (
-	"slices"
 	"time"
 
 	"strait.dev/strait/gateway"
@@ -112,7 +111,7 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 	case gateway.ToTunnel:
 		to := r.instead
 		if out.Owner != nil {
-			to = d.toward(out.Owner.([]*Device))
+			to = out.Owner.(*Device)
 		}
 		if to != nil && to != d {
 			d.handOver(to, out.Packet, out.Pieces)
@@ -140,14 +139,6 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 			r.out.answer(&out)
 		}
 	}
-}
-
-// toward returns which device of an owner sends what this one has read: itself, if the owner has it.
-func (d *Device) toward(owner []*Device) *Device {
-	if slices.Contains(owner, d) {
-		return d
-	}
-	return owner[0]
 }
 
 // emitPieces writes pieces of the current packet until bufs are full. The packet stays in the

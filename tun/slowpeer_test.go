@@ -69,12 +69,12 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.delay.Store(int64(delay))
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
+		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
 		known: e.ask, peer: c, bind: e, look: make(chan struct{}, 1),
 	}
 	e.link.setLabel(c)
 	e.link.endpoints.Store(&c.Endpoints)
-	e.link.prober.address = linkAddress(c.PublicKey, 0)
+	e.link.prober.address = linkAddress(c.PublicKey)
 	return e
 }
 

@@ -41,18 +41,10 @@ type spreadFlow struct {
 
 func newFan(t *testing.T, gateways, flows int) *fan {
 	t.Helper()
-	return newFanOf(t, gateways, 1, flows)
-}
-
-// newFanOf is a fan whose links have several lanes.
-func newFanOf(t *testing.T, gateways, lanes, flows int) *fan {
-	t.Helper()
 	x := &fan{end: newEnd(t, "10.71.0.0/16")}
-	x.lanes = lanes
 	var links []LinkConfig
 	for i := range gateways {
 		b := newEnd(t, "10.72.0.0/16")
-		b.lanes = lanes
 		x.far = append(x.far, b)
 		t.Cleanup(func() { b.fabric.Close() })
 		links = append(links, x.link(fmt.Sprintf("b-%d", i), b))
@@ -61,7 +53,7 @@ func newFanOf(t *testing.T, gateways, lanes, flows int) *fan {
 	t.Cleanup(func() { x.fabric.Close() })
 	setLinks(t, x.end, links...)
 	wait.Until(t, "all links are up", func() bool {
-		return x.lanesUp() == gateways*lanes && !slices.ContainsFunc(x.far, func(b *end) bool { return b.lanesUp() < lanes })
+		return x.linksUp() == gateways && !slices.ContainsFunc(x.far, func(b *end) bool { return !b.isUp() })
 	})
 	for i, b := range x.far {
 		links[i] = silent(links[i])

@@ -2,24 +2,22 @@ package tun
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 )
 
-// LinkIdentity identifies a link by its keys; names may change. Its lanes have the same keys.
+// LinkIdentity identifies a link by its keys; names may change.
 type LinkIdentity struct {
-	Name              string     // of lane i, unless that is 0, with "/i"
+	Name              string
 	Gateway           string     // the remote gateway; several links may lead to it
 	OwnKey, RemoteKey config.Key // public
 }
 
-// LinkStatus is the state of one link, or of one of its lanes.
+// LinkStatus is the state of one link.
 type LinkStatus struct {
 	LinkIdentity
-	Lane           int           // its number; 0: the first of the link
 	Up             bool          // probes are answered, or packets arrive and one was answered within 5 s
 	Active         bool          // traffic from nodes goes through it
 	Share          float64       // of the flows from nodes, 0 to 1
@@ -36,7 +34,7 @@ type LinkStatus struct {
 	Egress, Ingress *gateway.Counters
 }
 
-// Status returns the state of every link, those of its lanes one after the other.
+// Status returns the state of every link.
 func (f *Fabric) Status() []LinkStatus {
 	now := f.clock.now()
 	links := *f.links.Load()
@@ -49,23 +47,16 @@ func (f *Fabric) Status() []LinkStatus {
 	return all
 }
 
-// LinksUp returns the links that are up, in order; of several lanes the first. It does not query WireGuard, so
-// it is cheap enough to be called often.
+// LinksUp returns the links that are up, in order. It does not query WireGuard, so it is cheap
+// enough to be called often.
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := f.clock.now()
 	for _, l := range *f.links.Load() {
-		fit, _ := l.fit(now)
-		one := l.identity()
-		if fit != down && !slices.ContainsFunc(up, one.sameKeys) {
-			up = append(up, one)
+		if fit, _ := l.fit(now); fit != down {
+			up = append(up, l.identity())
 		}
 	}
 	return up
-}
-
-// sameKeys reports whether two links have the same keys: they are lanes of one.
-func (i LinkIdentity) sameKeys(other LinkIdentity) bool {
-	return i.OwnKey == other.OwnKey && i.RemoteKey == other.RemoteKey
 }
 
 func (l *Link) identity() LinkIdentity {
@@ -74,7 +65,7 @@ func (l *Link) identity() LinkIdentity {
 }
 
 func (l *Link) status(now time.Time) LinkStatus {
-	s := LinkStatus{LinkIdentity: l.identity(), Lane: l.key.lane, Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
+	s := LinkStatus{LinkIdentity: l.identity(), Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
 	known := l.session()
 	s.Rejected = l.rejected.Load()
 	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent
@@ -159,7 +150,7 @@ func (l *Link) expires(now time.Time) time.Time {
 
 // taken is what a probe of the far end meant.
 type taken struct {
-	changed  bool          // the fitness of the link, or the number of lanes at the far end, is another than before
+	changed  bool          // the fitness of the link is another than before
 	answered bool          // it was an answer to a request
 	leaves   bool          // the far end says for the first time that it is about to end the link
 	owes     bool          // a request is due
@@ -183,10 +174,10 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listen()
-	before, lanes, left, measured := l.prober.fit(now), l.prober.lanes, l.prober.leaving, l.prober.measured
+	before, left, measured := l.prober.fit(now), l.prober.leaving, l.prober.measured
 	l.prober.told(p, now)
 	t.answered = p.kind != probeAsk && p.kind != probeStatement && l.prober.answer(p, now)
-	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
+	t.changed = l.prober.fit(now) != before
 	t.leaves = l.prober.leaving && !left
 	t.rtt, t.measured = l.prober.rtt, l.prober.measured != measured
 	t.owes, t.silence, t.interval = l.prober.owesQuestion(now), l.prober.silence(now), l.prober.interval()

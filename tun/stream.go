@@ -138,9 +138,12 @@ func (f *Fabric) linkUnder(c net.Conn) *Link {
 }
 
 // DialLink opens a TCP connection through the tunnel to the far end of the link with these public
-// keys, over the first of its lanes that is up. The connection ends with the link, or the lane.
+// keys. The connection ends with the link.
 func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint16) (net.Conn, error) {
-	if l := f.linkWith(own, remote); l != nil {
+	for _, l := range *f.links.Load() {
+		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
+			continue
+		}
 		c, err := f.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.prober.address, port))
 		if err != nil {
 			return nil, fmt.Errorf("link %s: connect to the far end's TCP port %d: %w", l.identity().Name, port, err)
@@ -151,24 +154,6 @@ func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint
 		c.Close()
 	}
 	return nil, errors.New("no link has these keys: the link may have been removed")
-}
-
-// linkWith returns the link with these public keys, nil if there is none: the first of its lanes that is up, or the
-// first.
-func (f *Fabric) linkWith(own, remote config.Key) (first *Link) {
-	now := f.clock.now()
-	for _, l := range *f.links.Load() {
-		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
-			continue
-		}
-		if fit, _ := l.fit(now); fit != down {
-			return l
-		}
-		if first == nil {
-			first = l
-		}
-	}
-	return first
 }
 
 // stream is a TCP connection over a link.

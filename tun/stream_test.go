@@ -169,7 +169,7 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 
 	var answers atomic.Int64
-	right, wrong := linkAddress(publicKey(b.private), 0), linkAddress(publicKey(other.private), 0)
+	right, wrong := linkAddress(publicKey(b.private)), linkAddress(publicKey(other.private))
 	a.fabric.Gateway.SetTap(func(s gateway.Stage, ip []byte) {
 		src, _ := addresses(ip)
 		if s == gateway.FromTunnel && src == wrong {

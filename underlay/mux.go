@@ -52,18 +52,6 @@ type Counters struct {
 	ReceiveFailures uint64 // system calls that failed to receive
 }
 
-// Plus returns the sums of two Counters.
-func (c Counters) Plus(other Counters) Counters {
-	return Counters{
-		Unknown:         c.Unknown + other.Unknown,
-		Initiations:     c.Initiations + other.Initiations,
-		NewSenders:      c.NewSenders + other.NewSenders,
-		InboxFull:       c.InboxFull + other.InboxFull,
-		SendFailures:    c.SendFailures + other.SendFailures,
-		ReceiveFailures: c.ReceiveFailures + other.ReceiveFailures,
-	}
-}
-
 // NewMux returns a Mux without links. It opens no socket yet.
 func NewMux(o Options) *Mux {
 	m := &Mux{options: o}

@@ -183,7 +183,6 @@ overlay:
 {{- end}}
 wireguard:
   listenPort: {{.Port}}
-  lanes: 1
   privateKeyFile: {{.PrivateKeyFile}}
   peers:
   - name: {{.OtherName}}-0

@@ -66,7 +66,6 @@ overlay:
   - {name: node-1, underlay: 127.0.0.2, vni: 101, addresses: [10.80.0.11], prefixes: [10.0.1.0/24]}
 wireguard:
   listenPort: %d
-  lanes: 1
   privateKeyFile: %s/private.key
   peers:
   - {name: b-0, publicKey: %q}

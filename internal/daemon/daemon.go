@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -96,7 +95,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	d.done.Go(func() { d.expireFlows(ctx) })
 	o.Log.Info("gateway started", "cluster", c.Cluster, "remote", c.Remote.Cluster, "nodes", table.NodeCount(),
 		"routes", table.RouteCount(), "mtu", mtu.Tunnel, "geneve", c.Overlay.Listen.String(),
-		"vxlan", c.Overlay.VXLANListen.String(), "wireguard", c.WireGuard.ListenPort, "lanes", lanes(&c.WireGuard), "publicKey", secrets.public.String())
+		"vxlan", c.Overlay.VXLANListen.String(), "wireguard", c.WireGuard.ListenPort, "publicKey", secrets.public.String())
 	return d, nil
 }
 
@@ -200,7 +199,7 @@ func newTable(c *config.Gateway, mtu gateway.MTUs, o *tun.Overlay) (*gateway.Tab
 	}
 	t, err := gateway.NewTable(c, mtu, o.Handle)
 	if err == nil {
-		t.KeepOut(gateway.Tunnel{Addresses: machineAddresses(), Port: c.WireGuard.ListenPort, Ports: lanes(&c.WireGuard)})
+		t.KeepOut(gateway.Tunnel{Addresses: machineAddresses(), Port: c.WireGuard.ListenPort})
 	}
 	return t, err
 }
@@ -221,7 +220,6 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 			PresharedKey: k.preshared[i],
 			ListenPort:   c.WireGuard.ListenPort,
 			Weight:       weights[p.RemoteGateway()],
-			Lanes:        lanes(&c.WireGuard),
 			Endpoints:    p.Endpoints(),
 			Keepalive:    p.PersistentKeepalive,
 			Allowed:      slices.Clone(allowed),
@@ -231,21 +229,6 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 	slices.SortStableFunc(links, func(a, b tun.LinkConfig) int { return b.Weight - a.Weight })
 	return links
 }
-
-// lanes returns the number of lanes of each link.
-func lanes(w *config.WireGuard) int {
-	if w.Lanes != 0 {
-		return w.Lanes
-	}
-	return defaultLanes(processors)
-}
-
-// processors is the number of processors, or less where a cgroup allows less, before followLoad changes it.
-var processors = runtime.GOMAXPROCS(0)
-
-// defaultLanes returns the number of lanes on a machine with so many processors: one lane keeps about four busy
-// (docs/design/scale.md).
-func defaultLanes(processors int) int { return min(max(processors/4, 1), 4) }
 
 // addrPort converts a listen address for tun: port 0 means disabled, an invalid address means all.
 func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom(l.Addr, l.Port) }

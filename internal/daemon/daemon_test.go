@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/curve25519"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	path      string // of the configuration
 	http      string // host:port
-	wireGuard uint16 // the first of two ports
+	wireGuard uint16
 	socket    string // path, or none
 	log       logbuffer.Buffer
 	reload    chan os.Signal
@@ -46,9 +45,9 @@ func newBench(t *testing.T) *bench {
 		path:   filepath.Join(dir, "gateway.yaml"),
 		reload: make(chan os.Signal, 1), stop: make(chan os.Signal, 2), ended: make(chan error, 1),
 	}
-	free := ports.Free(t, 2)
+	free := ports.Free(t, 3)
 	b.http = fmt.Sprintf("127.0.0.1:%d", free[1])
-	b.wireGuard = ports.Consecutive(t, 2)
+	b.wireGuard = free[2]
 	writeFile(t, filepath.Join(dir, "private.key"), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32)))
 	writeFile(t, b.path, fmt.Sprintf(`apiVersion: strait.dev/v1alpha1
 kind: GatewayConfig
@@ -62,7 +61,6 @@ overlay:
   - {name: node-1, underlay: 127.0.0.2, vni: 101, addresses: [10.80.0.11], prefixes: [10.0.1.0/24]}
 wireguard:
   listenPort: %d
-  lanes: 1
   privateKeyFile: %s/private.key
   peers:
   - {name: b-0, publicKey: %q}
@@ -383,46 +381,5 @@ func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {
 	}
 	if grown := held() - before; grown > 8<<20 {
 		t.Errorf("three reloads of %d nodes hold %d MiB more", 3000, grown>>20)
-	}
-}
-
-// The number of lanes is changed in the file of one gateway after the other, while both run.
-func TestLanesOpenAndCloseWhileGatewaysRun(t *testing.T) {
-	t.Parallel()
-	a, b := newBench(t), newBench(t)
-	b.keyFile(t, "private.key", 9)
-	b.edit(t, fmt.Sprintf("publicKey: %q", publicKeyOf(9)), fmt.Sprintf("publicKey: %q, endpoint: \"127.0.0.1:%d\"", publicKeyOf(8), a.wireGuard))
-	both := []*bench{a, b}
-	for _, x := range both {
-		x.start(t)
-	}
-	lanes := func(up bool) {
-		t.Helper()
-		for _, x := range both {
-			x.waitFor(t, "lane 0 is up", x.has(`strait_link_up{peer="b-0"} 1`))
-			x.waitFor(t, fmt.Sprintf("there is another lane, and it is up: %t", up), func() bool {
-				return strings.Contains(x.get("/metrics"), `strait_link_up{peer="b-0/1"}`) == up && (!up || x.has(`strait_link_up{peer="b-0/1"} 1`)())
-			})
-		}
-	}
-	lanes(false)
-	for i, x := range both {
-		x.edit(t, "lanes: 1", "lanes: 2")
-		x.waitForLog(t, applied, 1)
-		lanes(i == 1)
-	}
-	a.edit(t, "lanes: 2", "lanes: 1")
-	lanes(false)
-}
-
-func TestTheNumberOfLanesFollowsThatOfProcessors(t *testing.T) {
-	t.Parallel()
-	for processors, want := range map[int]int{1: 1, 2: 1, 4: 1, 7: 1, 8: 2, 16: 4, 64: 4} {
-		if got := defaultLanes(processors); got != want {
-			t.Errorf("%d processors: %d lanes, want %d", processors, got, want)
-		}
-	}
-	if got := lanes(&config.WireGuard{Lanes: 3}); got != 3 {
-		t.Errorf("%d lanes, 3 are configured", got)
 	}
 }

@@ -234,7 +234,7 @@ func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string),
 	counter(relayEchoDesc, echo.Refused, "refused")
 }
 
-// total is the sum of the counters of several lanes.
+// total is the sum of the counters of several links.
 type total struct {
 	packets, bytes, answers, suppressed, probes uint64
 	dropped                                     map[gateway.Reason]uint64

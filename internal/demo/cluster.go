@@ -37,7 +37,7 @@ func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *
 			c = nil
 		}
 	}()
-	w := config.WireGuard{Lanes: 1, PrivateKeyFile: privateKeyFile, Peers: []config.Peer{peer}}
+	w := config.WireGuard{PrivateKeyFile: privateKeyFile, Peers: []config.Peer{peer}}
 	if err := c.startGateway(remote, w, log); err != nil {
 		return c, err
 	}

@@ -90,7 +90,6 @@ overlay:
 {{- end}}
 wireguard:
   listenPort: {{.WireGuardPort}}
-  lanes: 1
   replicas: {{.Replicas}}
   ordinal: {{.Ordinal}}
   privateKeyFile: {{.PrivateKeyFile}}

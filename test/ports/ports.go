@@ -30,22 +30,6 @@ func Free(t testing.TB, n int) []uint16 {
 	return nil
 }
 
-// Consecutive returns the first of n consecutive ports that Free could return.
-func Consecutive(t testing.TB, n int) uint16 {
-	t.Helper()
-	for _, i := range rand.Perm(end - first - n + 1) {
-		claimed := 0
-		for claimed < n && claim(t, first+i+claimed) {
-			claimed++
-		}
-		if claimed == n {
-			return uint16(first + i)
-		}
-	}
-	t.Fatalf("no %d consecutive ports are free from %d to %d", n, first, end-1)
-	return 0
-}
-
 // Address returns a loopback address with such a port.
 func Address(t testing.TB) string {
 	t.Helper()
