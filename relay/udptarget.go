@@ -73,7 +73,7 @@ func (t *udpTarget) Send(b []byte, port uint16) (err error) {
 func (t *udpTarget) Receive() (b *Buffer, n int, port uint16, err error) {
 	closed := t.raw.Read(func(fd uintptr) bool {
 		b = takeBuffer()
-		if n, port, err = t.next(int(fd), b[:]); err != syscall.EAGAIN {
+		if n, port, err = t.next(int(fd), b[:]); !errors.Is(err, syscall.EAGAIN) {
 			return true
 		}
 		giveBuffer(b)
@@ -100,7 +100,7 @@ func (t *udpTarget) next(fd int, b []byte) (n int, port uint16, err error) {
 		case err == syscall.EAGAIN: // a sender may have consumed the notice of an error
 			return t.nextError(fd, b)
 		case err != syscall.EINTR:
-			if n, port, err := t.nextError(fd, b); err != syscall.EAGAIN {
+			if n, port, err := t.nextError(fd, b); !errors.Is(err, syscall.EAGAIN) {
 				return n, port, err
 			}
 		}

@@ -38,6 +38,7 @@ var (
 // Families are the IP families of a cluster.
 type Families string
 
+// The families that clusters may have.
 const (
 	IPv4      Families = ""
 	IPv6      Families = "IPv6"
