@@ -80,11 +80,15 @@ func TestTheLargestAnnouncementFits(t *testing.T) {
 			g.PublicKeys = append(g.PublicKeys, v1alpha1.PublicKey(config.Key{9, byte(i), byte(j)}.String()))
 		}
 		for j := range 8 {
-			g.Endpoints = append(g.Endpoints, v1alpha1.Endpoint(fmt.Sprintf("%s.x%d-Y:6553%d", strings.Repeat("a.b-c.", 40), j, j%6)))
+			long := strings.Repeat("a.b-c.", 40) + "."
+			if i > 3 {
+				long = "" // all endpoints together have a limit, too
+			}
+			g.Endpoints = append(g.Endpoints, v1alpha1.Endpoint(fmt.Sprintf("%sx%d-Y:6553%d", long, j, j%6)))
 		}
 		a.Gateways = append(a.Gateways, g)
 	}
-	a.Gateways[0].Endpoints = []v1alpha1.Endpoint{"[2001:DB8::1]:1", "1.example:2", "a..b:3", "[::1]:4"}
+	a.Gateways[0].Endpoints = []v1alpha1.Endpoint{"[2001:DB8::1]:1", "1.example:2", "a..b:3", "[fd00::1]:4"}
 	if err := peering.Refusal(f.peering("b"), peering.HoldersOf("a", nil), a); err != nil {
 		t.Fatal(err)
 	}
