@@ -65,7 +65,7 @@ var inventoried = []string{
 // ReadInventory returns the Inventory of the calling thread's network namespace. It changes
 // nothing. What it has no permission to read is listed in Missing.
 func ReadInventory() (s Inventory, err error) {
-	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
+	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port(), userspace.Grace)}
 	defer k.Close()
 	var errs [2]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)

@@ -34,7 +34,7 @@ type Kernel struct {
 
 // Open opens the kernel of the calling thread's network namespace.
 func Open() (*Kernel, error) {
-	k := &Kernel{userspace: userspace.New(Userspace.port())}
+	k := &Kernel{userspace: userspace.New(Userspace.port(), userspace.Grace)}
 	var errs [8]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	k.raw, errs[1] = dialRouting()

@@ -73,7 +73,7 @@ const (
 // namespace, from an address of a pod or, if that is the zero Addr, from the node itself.
 // It changes nothing. What blocks the packets is part of the result, not an error.
 func FindWay(to, from netip.Addr) (Way, error) {
-	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
+	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port(), userspace.Grace)}
 	defer k.Close()
 	var errs [3]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)

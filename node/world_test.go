@@ -137,7 +137,7 @@ route add fd00:10:0:1::/64 via fd00:80::11 dev overlay onlink
 // serveIn serves a TAP device in a namespace until the test ends.
 func serveIn(t *testing.T, n *netns.Namespace, device string, way userspace.Way) {
 	t.Helper()
-	e := userspace.New(Userspace.port())
+	e := userspace.New(Userspace.port(), userspace.Grace)
 	t.Cleanup(e.Close)
 	must(t, n.In(func() error {
 		link, err := net.InterfaceByName(device)

@@ -51,7 +51,7 @@ addr add 10.80.0.1/32 dev overlay0
 neigh add 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay0 nud permanent
 route add 10.80.0.11/32 dev overlay0 src 10.80.0.1
 `)
-	e := userspace.New(6091)
+	e := userspace.New(6091, userspace.Grace)
 	t.Cleanup(e.Close)
 	must(t, w.gateway.In(func() error {
 		link, err := net.InterfaceByName("overlay0")

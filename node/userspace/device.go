@@ -40,7 +40,8 @@ type device struct {
 	done     chan struct{} // closed when the goroutine has ended
 
 	// Protected by the endpoint's lock.
-	way Way // accepted, and the one of outlet except while it changes
+	way    Way               // accepted, and the one of outlet except while it changes
+	former map[Way]time.Time // ways that are still accepted, with their expiry
 
 	// Owned by the goroutine.
 	frames []byte
@@ -73,7 +74,7 @@ func openDevice(name string, index int, to *outlet, counts *drops) (*device, err
 	}
 	d := &device{
 		index: index, file: os.NewFile(uintptr(fd), name), drops: counts, done: make(chan struct{}),
-		way:    to.way,
+		way: to.way, former: map[Way]time.Time{},
 		frames: make([]byte, batchSize*frameStride), batch: underlay.NewBatch(batchSize),
 	}
 	if d.raw, err = d.file.SyscallConn(); err != nil {

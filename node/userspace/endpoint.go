@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -13,9 +14,14 @@ type Way struct {
 	Gateway netip.Addr // address of its UDP socket
 }
 
+// Grace is how long node helpers accept frames from a device's former gateway: those that were in
+// transit when it changed.
+const Grace = time.Second
+
 // Endpoint serves TAP devices. Safe for concurrent use. The caller must close it.
 type Endpoint struct {
 	port  uint16 // of this endpoint and of gateways
+	grace time.Duration
 	table atomic.Pointer[table]
 	drops drops
 
@@ -25,9 +31,9 @@ type Endpoint struct {
 }
 
 // New returns an endpoint that serves no device and has no socket. Gateways use the same
-// UDP port.
-func New(port uint16) *Endpoint {
-	e := &Endpoint{port: port, devices: map[string]*device{}}
+// UDP port. For the time of grace, frames from a device's former gateway are accepted.
+func New(port uint16, grace time.Duration) *Endpoint {
+	e := &Endpoint{port: port, grace: grace, devices: map[string]*device{}}
 	e.table.Store(&table{})
 	return e
 }
@@ -59,9 +65,11 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	return nil
 }
 
-// move connects a device to another gateway, whose frames are accepted before any frame is sent
-// to it.
+// move connects a device to another gateway; frames from the former one are accepted for
+// the grace period, and those of the new one before any frame is sent to it.
 func (e *Endpoint) move(d *device, to *outlet) {
+	d.former[d.way] = time.Now().Add(e.grace)
+	time.AfterFunc(e.grace, e.expire)
 	d.way = to.way
 	e.update()
 	d.outlet.Store(to)
@@ -166,9 +174,23 @@ func (e *Endpoint) release(name string) {
 	}
 }
 
-// update rebuilds the table from the devices.
+// expire is called when the grace period of a former gateway may be over.
+func (e *Endpoint) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.update()
+}
+
+// update rebuilds the table from the devices. Present gateways take precedence over former
+// ones.
 func (e *Endpoint) update() {
-	t := table{}
+	t, now := table{}, time.Now()
+	for _, d := range e.devices {
+		maps.DeleteFunc(d.former, func(_ Way, until time.Time) bool { return !now.Before(until) })
+		for way := range d.former {
+			t.add(way, d)
+		}
+	}
 	for _, d := range e.devices {
 		t.add(d.way, d)
 	}
