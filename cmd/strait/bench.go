@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -91,13 +92,8 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if f.list {
 		return f.printTests(cmd)
 	}
-	for _, file := range [][2]string{{"--file", f.file}, {"--html", f.html}} {
-		if file[1] == "" {
-			continue
-		}
-		if err := checkWritable(file[0], file[1]); err != nil {
-			return err
-		}
+	if err := cmp.Or(checkWritable("--file", f.file), checkWritable("--html", f.html)); err != nil {
+		return err
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,13 +85,8 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 	if f.list {
 		return rig.List(cmd.OutOrStdout())
 	}
-	for _, file := range [][2]string{{"--json", f.json}, {"--report", f.page}} {
-		if file[1] == "" {
-			continue
-		}
-		if err := checkWritable(file[0], file[1]); err != nil {
-			return err
-		}
+	if err := cmp.Or(checkWritable("--json", f.json), checkWritable("--report", f.page)); err != nil {
+		return err
 	}
 	measured, failed := f.measure(cmd)
 	if measured == nil || len(measured.Samples) == 0 {

@@ -65,7 +65,7 @@ capture ends after --duration or --packets, or with Ctrl-C.`,
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write, or - for standard output")
 	c.Flags().BoolVar(&f.untilEOF, "until-eof", false, "")
 	_ = c.Flags().MarkHidden("until-eof")
-	_ = c.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(daemon.CaptureStages, cobra.ShellCompDirectiveNoFileComp))
+	completeValues(c, "stage", daemon.CaptureStages)
 	return c
 }
 

@@ -40,6 +40,15 @@ func complete(c *cobra.Command) {
 	}
 }
 
+// completeValues completes a flag of a command that has one of some values.
+func completeValues[S ~string](c *cobra.Command, flag string, values []S) {
+	var words []string
+	for _, v := range values {
+		words = append(words, string(v))
+	}
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+}
+
 // argumentsOf returns the completion of the arguments that a usage line names, nil for the
 // shell's completion of files.
 func argumentsOf(use string) cobra.CompletionFunc {

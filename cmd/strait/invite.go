@@ -65,7 +65,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways to run and have endpoints")
-	completeServiceType(c, inviteServiceTypes)
+	completeValues(c, "service-type", inviteServiceTypes)
 	outputFlag(c, &f.output)
 	return c
 }

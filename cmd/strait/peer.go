@@ -55,7 +55,7 @@ invite and strait accept, or apply the objects (strait status --for-remote).`,
 	c.Flags().BoolVar(&f.options.KeepAddresses, "keep-addresses", false, "let the CIDRs of each cluster keep their addresses in the other one where they are free (default: they are mapped to the remap pools)")
 	c.Flags().BoolVarP(&f.options.Yes, "yes", "y", false, "join clusters with CIDRs that are not private, or with other gateways than those of an existing Peering")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways, and again for packets to pass")
-	completeServiceType(c, peerServiceTypes)
+	completeValues(c, "service-type", peerServiceTypes)
 	outputFlag(c, &f.output)
 	return c
 }
@@ -116,15 +116,6 @@ var (
 	inviteServiceTypes = []corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
 	peerServiceTypes   = append(inviteServiceTypes[:2:2], corev1.ServiceTypeClusterIP)
 )
-
-// completeServiceType completes the values of --service-type.
-func completeServiceType(c *cobra.Command, of []corev1.ServiceType) {
-	var names []string
-	for _, t := range of {
-		names = append(names, string(t))
-	}
-	_ = c.RegisterFlagCompletionFunc("service-type", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
-}
 
 // serviceType parses a type of Service. Only those in of are accepted.
 func serviceType(cmd *cobra.Command, text string, of []corev1.ServiceType) (corev1.ServiceType, error) {

@@ -78,7 +78,7 @@ dropped or its verdict is unknown.`,
 	flags.StringVar(&f.socket, "socket", "", "ask only the gateway that listens on this unix socket")
 	flags.BoolVar(&f.fromTunnel, "from-tunnel", false, "with --socket: the packet arrives through the tunnel, not from a node")
 	flags.StringVar(&f.question, "question", "", "with --socket: the question as JSON; the answer is JSON too")
-	_ = c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	completeValues(c, "protocol", protocols)
 	outputFlag(c, &f.output)
 	flags.BoolP("arrow", ">", false, "the arrow between the arguments")
 	for _, name := range []string{"question", "arrow"} {

@@ -308,8 +308,12 @@ func fileError(what, path string, err error) error {
 
 // checkWritable returns an error if a file that a flag names cannot be written. A command
 // calls it before its work, whose result would be lost. An existing file is not changed. A
-// pipe or a device is not opened: its reader would see the end of a first writer.
+// pipe or a device is not opened: its reader would see the end of a first writer. The empty
+// path stands for a flag that is not given.
 func checkWritable(flag, path string) error {
+	if path == "" {
+		return nil
+	}
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 		return nil

@@ -110,10 +110,8 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 			return err
 		}
 	}
-	if f.junit != "" {
-		if err := checkWritable("--junit", f.junit); err != nil {
-			return err
-		}
+	if err := checkWritable("--junit", f.junit); err != nil {
+		return err
 	}
 	targets, err := parseTargets(cmd, f.targets)
 	if err != nil {
