@@ -99,7 +99,6 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			klog.SetSlogLogger(o.Log) // the log of client-go
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			defer trimAfterStart(o.Log).Stop()
 			return controller.Run(ctx, o)
 		},
 	}

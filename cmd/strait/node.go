@@ -54,7 +54,6 @@ the settings, and asks before it does.`,
 			klog.SetSlogLogger(log) // the log of client-go
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			defer trimAfterStart(log).Stop()
 			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
 			if o.Client, err = client.New(access); err != nil {
 				return err

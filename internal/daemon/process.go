@@ -12,7 +12,6 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/health"
-	"strait.dev/strait/internal/resident"
 )
 
 // Drain is how long a gateway that was asked to stop continues to forward while not ready, so that senders can switch to
@@ -76,7 +75,6 @@ func (p *Process) Start(c *config.Gateway) error {
 	p.metrics.MustRegister(d)
 	p.gateway.Store(d)
 	debug.FreeOSMemory() // as in Reload
-	resident.Trim(p.options.Log)
 	p.http.ready.Store(true)
 	return nil
 }
