@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +132,10 @@ type controller struct {
 	noCilium     time.Time // when the API server last had no CiliumNetworkPolicies
 }
 
+// gcPercent keeps the garbage below half of the objects in use: a remote cluster that changes its Services as fast as it
+// may makes nothing but garbage.
+const gcPercent = 50
+
 // Run runs a controller until ctx ends. It returns early only if it cannot start: it waits
 // without limit for an unreachable API server and for a lease that another controller
 // holds.
@@ -141,6 +146,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Gateways.Check(); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
+	debug.SetGCPercent(gcPercent)
 	helpers, err := newHelperNodes(o.Helpers)
 	if err != nil {
 		return fmt.Errorf("controller: node helpers: %w", err)
