@@ -335,9 +335,6 @@ func ownDrops(w who) []dropCase {
 		for _, src := range []string{w.podA, w.node} {
 			for _, dst := range []string{w.gateway, w.gateOut} {
 				f := flow{src: src, dst: dst, to: port}
-				if port == 9 && src == w.node {
-					continue // an earlier version's probe, to the internal address
-				}
 				name := named(fmt.Sprintf("port %d of %s from %s", port, dst, src))
 				cases = append(cases,
 					dropCase{gateway.GatewayPort, "UDP " + name, fromNode(f.udp(counting(16))), &portUnreachable},

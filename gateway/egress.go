@@ -220,7 +220,6 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		packet.ClampMSS(b, ip, mss)
 	}
 	e.g.see(IntoTunnel, b)
-	e.g.mark(node, now)
 	if how.by == uncut {
 		return r
 	}

@@ -18,9 +18,6 @@ type Gateway struct {
 
 	fragmentIDs atomic.Uint32 // of IPv6 packets that a small tunnel fragments
 
-	activity activity   // of all nodes
-	woken    chan *Node // became active and have not been told
-
 	traced bool                   // for one Trace: the budgets of nodes are left alone
 	owners atomic.Pointer[owners] // nil: none
 }
@@ -33,7 +30,7 @@ type told struct {
 
 // New returns a gateway with the table t, which must not be nil.
 func New(t *Table) *Gateway {
-	g := &Gateway{woken: make(chan *Node, maxWoken)}
+	g := new(Gateway)
 	g.table.Store(t)
 	return g
 }

@@ -108,7 +108,6 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		packet.ClampMSS(b, ip, mss)
 	}
 	i.g.see(IntoNode, b)
-	i.g.mark(node, now)
 	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: reassembled}
 	i.g.hints.learnSYN(b, ip, r.Hash)
 	if len(b) > t.overlayMTU {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/binary"
 	"net/netip"
-	"sync/atomic"
 
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
@@ -27,7 +26,7 @@ const (
 )
 
 // Node is one node of this cluster in the data plane. Immutable once its Table is published,
-// except for its budgets, its last probe and its activity.
+// except for its budgets and its last probe.
 type Node struct {
 	Name          string
 	Underlay      netip.Addr // outer address of the node
@@ -41,10 +40,8 @@ type Node struct {
 	mac    packet.MAC
 	header [2][EncapLen]byte // for inner IPv4 and IPv6
 
-	budgets  budgets
-	probed   lastProbe
-	activity activity
-	counted  atomic.Int64 // the span of the census in which it was counted last
+	budgets budgets
+	probed  lastProbe
 }
 
 // NodeKey must match a frame for the frame to be accepted. A kernel tunnel device checks the

@@ -45,33 +45,9 @@ func (t *Table) NodesThatProbed() (n int) {
 // the memory of an answer belongs to send.
 func (g *Gateway) Restate(now time.Time, send func(Result)) {
 	for _, node := range g.Table().nodes {
-		g.restateTo(node, now, send)
-	}
-}
-
-func (g *Gateway) restateTo(node *Node, now time.Time, send func(Result)) {
-	m := nodeprobe.Message{Answer: true, State: g.State(now), Interval: g.Table().probeInterval(node, now)}
-	if answer, ok := node.probed.answerAgain(m); ok {
-		send(Result{Node: node, Answer: answer, AnswerHeader: node.Header(answer[0] >> 4)})
-	}
-}
-
-// maxWoken is how many nodes that became active are remembered until they are told.
-const maxWoken = 256
-
-// Woken receives when data of a node begins to cross that was not active. It is to be passed to RestateWoken.
-func (g *Gateway) Woken() <-chan *Node { return g.woken }
-
-// RestateWoken is Restate for a node that became active, and for all others that did: they need not wait for their next probe to
-// know that they are to probe more often.
-func (g *Gateway) RestateWoken(first *Node, now time.Time, send func(Result)) {
-	g.restateTo(first, now, send)
-	for range maxWoken {
-		select {
-		case node := <-g.woken:
-			g.restateTo(node, now, send)
-		default:
-			return
+		m := nodeprobe.Message{Answer: true, State: g.State(now), Interval: g.Table().probeInterval()}
+		if answer, ok := node.probed.answerAgain(m); ok {
+			send(Result{Node: node, Answer: answer, AnswerHeader: node.Header(answer[0] >> 4)})
 		}
 	}
 }

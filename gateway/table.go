@@ -35,7 +35,6 @@ type Table struct {
 	masqueraded *bart.Lite
 	// origins: nodes by VNI, which flows store as their origin.
 	origins map[uint32]*Node
-	census  census // of nodes
 
 	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac        packet.MAC

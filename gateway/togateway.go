@@ -23,29 +23,21 @@ const (
 // pod that floods the gateway costs other nodes no answer. Safe for concurrent use.
 type budgets struct{ probes, echoes, errors ratelimit.Shared }
 
-// The probes of all nodes together, while all keep to the interval that the gateway asks for, in probes per second.
-const (
-	restProbes   = 3000 // of nodes without data: 750 nodes at nodeprobe.RestInterval
-	activeProbes = 2000 // of those whose data crosses: 200 nodes at nodeprobe.MinInterval
-)
-
 // manyNodes is from how many nodes on it costs less to receive their probes every few milliseconds than one by one.
 const manyNodes = 128
 
 // ManyNodes reports whether so many nodes probe the gateway that it costs less to receive their probes together.
 func (t *Table) ManyNodes() bool { return len(t.nodes) >= manyNodes }
 
-// probeInterval returns the interval at which a node is to probe the gateway.
-func (t *Table) probeInterval(node *Node, now time.Time) time.Duration {
-	if node.activity.active(now) {
-		return max(nodeprobe.MinInterval, time.Duration(t.census.active(now))*time.Second/activeProbes)
-	}
-	return max(nodeprobe.RestInterval, time.Duration(len(t.nodes))*time.Second/restProbes)
-}
+// allProbes is how many probes per second all nodes send together at most.
+const allProbes = 3000
 
-// discardPort is the port that node helpers of earlier versions probe, for the port unreachable
-// (RFC 863).
-const discardPort = 9
+// probeInterval returns the interval at which nodes are to probe the gateway: 100 ms, 1 ms for each node
+// from 100 nodes on, 250 ms from 250 on, and longer if all nodes would send more than allProbes.
+func (t *Table) probeInterval() time.Duration {
+	nodes := time.Duration(len(t.nodes))
+	return max(nodeprobe.MinInterval, min(nodes*time.Millisecond, nodeprobe.RestInterval), nodes*time.Second/allProbes)
+}
 
 // toGateway processes a packet from a node to an address that is the gateway's own or is
 // mapped. Of packets to its own addresses only echo requests reach the host stack, within a
@@ -54,7 +46,6 @@ func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now 
 	ip := &e.ip
 	switch {
 	case to.mapped:
-		e.g.mark(node, now)
 		if packet.IsPartial(b, ip) {
 			packet.Complete(b, ip)
 		}
@@ -64,12 +55,6 @@ func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now 
 		}
 	case from.inside && to.inside && udpPort(b, ip) == nodeprobe.Port:
 		return e.answerProbe(t, node, b, now)
-	case from.inside && to.inside && udpPort(b, ip) == discardPort:
-		if !e.take(&node.budgets.probes, now, probeBudgetInterval, probeBudgetBurst) {
-			return drop(ProbeBudget)
-		}
-		e.probes.Add(1)
-		return e.answerError(ip.Dst, node, b, NoReason, packet.PortUnreachable, 0)
 	case ip.Proto == packet.ProtoUDP, ip.Proto == packet.ProtoTCP:
 		return e.refuseFrom(ip.Dst, node, b, GatewayPort, packet.PortUnreachable, 0, now)
 	default:
@@ -97,7 +82,7 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 		node.probed.set(asker, ip.Dst, request.Sequence)
 	}
 	e.probes.Add(1)
-	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval(node, now)}
+	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval()}
 	return Result{
 		Node: node, Answer: appendProbeAnswer(e.answer[:0], answer, ip.Dst, asker),
 		AnswerHeader: node.Header(ip.Version),

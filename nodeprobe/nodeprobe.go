@@ -11,11 +11,10 @@ const Port = 6095
 // Len is the length of a message of this version in bytes.
 const Len = 20
 
-// RestInterval is the time between two requests of a node, unless the gateway asks for another.
+// RestInterval is the time between two requests of a node until the gateway has said another.
 const RestInterval = 250 * time.Millisecond
 
-// MinInterval is the least time between two requests that a gateway asks for, of nodes whose
-// data crosses it. Nodes of earlier versions keep to RestInterval.
+// MinInterval is the least time between two requests.
 const MinInterval = 100 * time.Millisecond
 
 // RepeatInterval is the time after which a node repeats a request that is not answered. A
@@ -59,7 +58,7 @@ type Message struct {
 	Answer   bool
 	State    State         // of the gateway that answers
 	Sequence uint64        // an answer has that of its request
-	Interval time.Duration // at which the gateway asks the node to probe it, in whole milliseconds; 0: not said
+	Interval time.Duration // at which the gateway asks the node to probe it, in whole milliseconds
 }
 
 // Put writes the message to the first Len bytes of b.

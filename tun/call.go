@@ -12,31 +12,21 @@ import (
 
 // Initiating: a link with endpoints sends handshake initiations to the peer until the peer
 // answers. WireGuard by itself would keep the old session for 15 s after the peer was replaced
-// by one without it, retry only every 5 s, and never try another address.
+// by one without it, retry only every 5 s, and never try another address. Initiations of both ends
+// that cross are the concern of package underlay.
 //
 // The first initiation of an outage leaves the session as it is: the peer may be alive and only
-// slow. It is given up only when that handshake has failed and nothing arrives in it. The new one is
-// given up if it does not work: wireguard-go makes a session with a wrong index if it processes an
-// initiation and a response of the peer at the same time, which it has sent at the same time.
+// slow. See caller.givesUp.
 
 const (
 	// callLook is how often a link that is not up checks whether to initiate.
 	callLook = 100 * time.Millisecond
 	// callAgain is the time from one attempt to the next, if nothing of the peer arrives. Each attempt
-	// discards the answer to the previous one, so it is longer than a round trip takes.
+	// discards the answer to the previous one, so it is longer than a round trip takes. The end with the smaller
+	// public key waits an eighth less: attempts of both ends that cross do not cross for ever.
 	callAgain = 2200 * time.Millisecond
 	// callDoubled is how often that time is doubled, attempt by attempt, if packets of the peer arrive.
 	callDoubled = 2
-	// callCrossed is the time from an initiation of the peer, which may have crossed an attempt, to the next
-	// attempt, and yieldAgain that of the end with the greater public key, which yields. Of two ends whose
-	// initiations cross, each answers the other's and drops its own. The other end may have no endpoint, so that only the one
-	// that yields tries again: with a round trip of 0.3 s, it then has a link within 3 s of its start, also if the initiation of the
-	// other arrived half a round trip after its own. Until then the next one of the other has arrived, also if its attempt led to
-	// a session that does not work (see judge): else the next ones cross, too.
-	callCrossed = 800 * time.Millisecond
-	yieldAgain  = 1650 * time.Millisecond
-	// yieldTime is how long the end that yields waits for the other to begin.
-	yieldTime = 300 * time.Millisecond
 	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is
 	// forgotten.
 	callForget = 2 * time.Second
@@ -47,49 +37,33 @@ const (
 // caller decides which address a link tries, and when. It depends only on its calls and the
 // times passed to it.
 type caller struct {
-	yields bool
+	again  time.Duration  // from one attempt to the next
 	at     netip.AddrPort // the last address tried; invalid = none yet
 	calls  int            // number of consecutive attempts at it
 	rounds int            // number of consecutive failures of all addresses
 	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
 	gaveUp bool           // the session was given up since the peer answered last
-	last   time.Time      // the last attempt; zero = the link has been up since
-	// session is the last handshake that an attempt led to, and took how long after the attempt it was; zero = none since the
-	// peer answered last, or its session was given up.
-	session time.Time
-	took    time.Duration
+	last   time.Time      // the last attempt; zero = the peer has been alive since
 	// refused is when an initiation of the peer was first refused as replayed; zero = none since it answered last.
 	refused time.Time
 }
 
-// due reports whether to initiate now: not while the peer is alive, because the link is up or by its last handshake alone.
-// The session of a handshake alone is still to be judged, so that the attempt is not forgotten. initiated is when the peer
-// last initiated; zero = never.
-func (c *caller) due(alive, isUp bool, initiated, now time.Time) bool {
+// newCaller returns the caller of an end, which may have the smaller public key.
+func newCaller(smaller bool) caller {
+	if smaller {
+		return caller{again: callAgain - callAgain/8}
+	}
+	return caller{again: callAgain}
+}
+
+// due reports whether to initiate now: not while the peer is alive.
+func (c *caller) due(alive bool, now time.Time) bool {
 	if alive {
-		last := c.last
-		if isUp {
-			last = time.Time{}
-		}
-		*c = caller{yields: c.yields, at: c.at, last: last}
+		*c = caller{again: c.again, at: c.at}
 		return false
 	}
-	switch {
-	case c.yieldsTo(initiated):
-		return now.Sub(initiated) >= yieldAgain<<c.slow
-	case c.crossed(initiated):
-		return now.Sub(initiated) >= callCrossed
-	}
-	return c.last.IsZero() || now.Sub(c.last) >= callAgain<<c.slow
+	return c.last.IsZero() || now.Sub(c.last) >= c.again<<c.slow
 }
-
-// crossed reports whether the last initiation of the peer may have crossed the last attempt: also one that arrived just before.
-func (c *caller) crossed(initiated time.Time) bool {
-	return !initiated.IsZero() && initiated.After(c.last.Add(-callLook))
-}
-
-// yieldsTo reports whether initiations may have crossed and the peer is to initiate next.
-func (c *caller) yieldsTo(initiated time.Time) bool { return c.yields && c.crossed(initiated) }
 
 // forgets reports, when an initiation of the peer was refused as replayed, whether to forget the timestamp of
 // the last one: if the peer does not answer, and another was refused before.
@@ -116,12 +90,14 @@ func (c *caller) failed(handshake time.Time) bool {
 	return !c.last.IsZero() && handshake.Before(c.last)
 }
 
-// made reports whether the last handshake is one that an attempt led to. Further attempts change nothing in that.
-func (c *caller) made(handshake time.Time) bool {
-	if !c.last.IsZero() && !c.failed(handshake) {
-		c.session, c.took = handshake, handshake.Sub(c.last)
+// givesUp reports whether the session is to be given up: the last attempt has failed, and nothing arrives in
+// the session, or nothing does although the attempt led to a handshake some time ago. wireguard-go makes a
+// session that does not work if it processes an initiation and a response of the peer at the same time.
+func (c *caller) givesUp(handshake time.Time, carries bool, now time.Time) bool {
+	if c.failed(handshake) {
+		return c.gaveUp || !carries
 	}
-	return !c.session.IsZero() && handshake.Equal(c.session)
+	return !c.last.IsZero() && !carries && now.Sub(handshake) >= callAgain/2
 }
 
 // call selects one of the addresses found: the same one until callsEach attempts have failed,
@@ -153,16 +129,12 @@ func (c *caller) call(found []netip.AddrPort, received, now time.Time) netip.Add
 // ctx ends. While the peer answers, WireGuard itself follows its address. A new first endpoint
 // in the settings is used at once.
 func (l *Link) call(ctx context.Context) {
-	c := caller{yields: l.yields()}
-	if c.yields && !sleep(ctx, yieldTime) {
-		return
-	}
+	c := newCaller(bytes.Compare(l.key.own[:], l.key.remote[:]) < 0)
 	first, told := "", false // logged that a name does not resolve
 	isUp := false
 	for ok := true; ok; ok = l.wait(ctx, isUp) {
 		now := l.clock.now()
-		fit, _ := l.fit(now)
-		isUp = fit != down
+		isUp = l.fit(now) != down
 		l.checkReplayed(&c, now)
 		endpoints := *l.endpoints.Load()
 		if len(endpoints) == 0 {
@@ -172,24 +144,11 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		initiated := l.initiated()
-		due := c.due(alive && !moved, isUp, initiated, now) || moved
-		if alive && !due {
+		if !c.due(alive, now) && !moved {
 			continue
 		}
 		session := l.session()
-		handshake := l.clock.converted(session.handshake)
-		unanswered := c.failed(handshake)
-		early, broken := false, false
-		if !alive && c.made(handshake) {
-			early, broken = l.judge(handshake, c.took, now)
-		}
-		// Ends whose initiations crossed judge at the same time, so that the next ones would cross again.
-		again := broken && !c.yieldsTo(initiated)
-		if !moved && (early || !due && !again) {
-			continue
-		}
-		failed := unanswered && (c.gaveUp || !l.carries(now)) || broken
+		failed := c.givesUp(l.clock.converted(session.handshake), l.carries(now), now)
 		found, err := l.names.resolveAll(ctx, endpoints, now)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
@@ -217,9 +176,7 @@ func (l *Link) call(ctx context.Context) {
 			if failed || at != before || elsewhere {
 				l.contact(at) // WireGuard may have learnt another one
 			}
-			if failed {
-				c.gaveUp, c.session = true, time.Time{}
-			}
+			c.gaveUp = c.gaveUp || failed
 			l.initiate(failed)
 		}
 	}
@@ -284,11 +241,6 @@ func (r *resolver) resolveAll(ctx context.Context, endpoints []string, now time.
 	return found, err
 }
 
-// yields reports whether the other end initiates first when both start together.
-func (l *Link) yields() bool {
-	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
-}
-
 // checkReplayed forgets the peer's last timestamp if WireGuard refuses its initiations because of it.
 func (l *Link) checkReplayed(c *caller, now time.Time) {
 	if l.replayed.Swap(false) {
@@ -328,9 +280,6 @@ func (l *Link) initiate(anew bool) {
 		peer.ExpireCurrentKeypairs() // packets that the peer sends in the session are still received
 	}
 	_ = peer.SendHandshakeInitiation(false) // WireGuard logs the error
-	if anew {
-		l.known()
-	}
 }
 
 // contact sets the peer's address in WireGuard (invalid: unchanged) and starts keepalives.
@@ -349,7 +298,5 @@ func (l *Link) contact(at netip.AddrPort) {
 		l.logger().Warn("cannot set the peer's endpoint", "error", err)
 		return
 	}
-	if !l.tun.peerKnown.Swap(true) {
-		l.known()
-	}
+	l.tun.peerKnown.Store(true)
 }

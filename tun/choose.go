@@ -20,9 +20,9 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 	}
 	at := slices.Index(links, present)
 	best := links[max(at, 0)]
-	fit, _ := best.fit(now)
+	fit := best.fit(now)
 	for _, l := range links {
-		if f, _ := l.fit(now); f > fit {
+		if f := l.fit(now); f > fit {
 			best, fit = l, f
 		}
 	}
@@ -30,8 +30,7 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 		return best
 	}
 	for _, l := range links[:at] {
-		f, _ := l.fit(now)
-		if f == fit && l.steady() >= settled && l.label.Load().gateway == present.label.Load().gateway {
+		if l.fit(now) == fit && l.steady() >= settled && l.label.Load().gateway == present.label.Load().gateway {
 			return l
 		}
 	}

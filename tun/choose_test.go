@@ -11,26 +11,26 @@ func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
 	l := &Link{tun: new(Device), log: slog.New(slog.DiscardHandler)}
 	l.setLabel(LinkConfig{Name: name, Gateway: gateway})
 	if since > 0 {
-		l.prober.answered, l.prober.upSince = now, now.Add(-since)
+		l.prober.news, l.prober.upSince = now, now.Add(-since)
 	}
 	return l
 }
 
 // A link that fails again before it has settled gets no flows, although it is not known to be down for
-// 0.5 s.
+// 0.4 s.
 func TestTrafficDoesNotMoveToALinkThatNoLongerAnswers(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	preferred, present := linkUpFor("new", "b", settled, now), linkUpFor("old", "b", time.Hour, now)
-	preferred.prober.answered = now.Add(-time.Millisecond)
-	if fit, _ := preferred.fit(now); fit != up {
+	preferred.prober.news = now.Add(-time.Millisecond)
+	if preferred.fit(now) != up {
 		t.Fatal("the link is down")
 	}
 	links := []*Link{preferred, present}
 	if choose(links, present, now) != present || choose(links, present, now.Add(500*time.Millisecond)) != present {
 		t.Error("traffic moves to a link that has answered for less than the time settled")
 	}
-	preferred.prober.answered = now
+	preferred.prober.news = now
 	if choose(links, present, now) != preferred {
 		t.Error("traffic does not move to a link that has settled")
 	}
@@ -84,20 +84,20 @@ func TestTrafficLeavesALinkWhoseFarEndIsAboutToEnd(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a, b := linkUpFor("a-0", "a-0", time.Hour, now), linkUpFor("a-1", "a-1", time.Second, now)
 	links := []*Link{a, b}
-	a.prober.leaving = true
+	a.prober.last.kind = probeLeaving
 	if choose(links, a, now) != b {
 		t.Error("stays although another is up")
 	}
-	b.prober.leaving = true
+	b.prober.last.kind = probeLeaving
 	if choose(links, a, now) != a {
 		t.Error("moves although the other is about to end, too")
 	}
-	b.prober.answered = time.Time{}
+	b.prober.upSince = time.Time{}
 	if choose(links, a, now) != a || choose(links, b, now) != a {
 		t.Error("one that is about to end is better than one that is down")
 	}
-	a.prober.leaving = false // it has ended and is back
-	b.prober.answered, b.prober.leaving = now, false
+	a.prober.last.kind = probeHello // it has ended and is back
+	b.prober.upSince, b.prober.last.kind = now, probeHello
 	if choose(links, b, now) != b {
 		t.Error("moves back without need")
 	}

@@ -83,8 +83,7 @@ func parseClaim(b []byte) (addresses []netip.Addr, ok bool) {
 func (f *Fabric) claim(now time.Time) {
 	var message []byte
 	for _, l := range *f.links.Load() {
-		fit, since := l.fit(now)
-		if fit == down || now.Sub(l.claimed) < claimInterval && !l.claimed.Before(since) {
+		if l.fit(now) == down || now.Sub(l.claimed) < claimInterval && !l.claimed.Before(l.upSince()) {
 			continue
 		}
 		if message == nil {
@@ -92,7 +91,7 @@ func (f *Fabric) claim(now time.Time) {
 		}
 		l.claimed = now
 		// A claim that cannot be sent is repeated.
-		_, _ = l.listener.claims.WriteTo(message, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: claimPort})
+		_, _ = l.listener.claims.WriteTo(message, &net.UDPAddr{IP: l.far.AsSlice(), Port: claimPort})
 	}
 }
 

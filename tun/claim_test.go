@@ -179,7 +179,7 @@ func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 	links := *p.fabric.links.Load()
 	p.setFit(0, false)
 	links[0].mu.Lock()
-	links[0].prober.answered = time.Time{} // it is down, and not only ending
+	links[0].prober.upSince = time.Time{} // it is down, and not only ending
 	links[0].mu.Unlock()
 	p.elect()
 	p.packets()

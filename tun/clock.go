@@ -1,25 +1,18 @@
 package tun
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 	"time"
 )
 
 const (
-	// clockInterval is how often the clock is read even if nothing else reads it.
-	clockInterval = 250 * time.Millisecond
 	// clockGap is the time between two readings that proves that the process did not run: it was stopped
 	// (SIGSTOP), its machine was paused, or it got no processor.
 	clockGap = 500 * time.Millisecond
 	// clockPause is the gap after which what the process knew is worthless: the clock does not stand still, and
 	// every link is down until a probe is answered.
 	clockPause = 10 * time.Second
-	// clockLate is how late a decision is if the process did not run when it was due, and clockRoom the time that it then
-	// gets to receive what has arrived meanwhile. Where a cgroup limits its CPU time, it does not run for most of each 100 ms.
-	clockLate = 5 * time.Millisecond
-	clockRoom = 20 * time.Millisecond
 )
 
 // clock is the clock of all decisions about links. It stands still while the process does: a link is not down, and
@@ -78,48 +71,10 @@ func (c *clock) converted(at time.Time) time.Time {
 	if !at.Before(c.resumed) {
 		return at.Add(-c.stopped)
 	}
-	return earliest(at.Add(-c.before), c.resumed.Add(-c.stopped))
-}
-
-// schedule calls tick, and after it decide, at once and then each time after the interval that tick returned, until ctx
-// ends. It also calls decide when changed is signalled, and at the time that the last decide returned, unless that is zero.
-// If it is late for that time, it puts decide off once, by clockRoom. Both are called from this goroutine, with the time of
-// the clock. Ticks do not stand still with it: one follows each gap.
-func (c *clock) schedule(ctx context.Context, changed <-chan struct{}, tick func(now time.Time) (interval time.Duration), decide func(now time.Time) time.Time) {
-	due := time.NewTimer(tick(c.now()))
-	defer due.Stop()
-	decision := time.NewTimer(0)
-	defer decision.Stop()
-	var next, putOff time.Time // of decide; next is zero if it waits for a tick
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-due.C:
-			due.Reset(tick(c.now()))
-		case <-changed:
-		case <-decision.C:
-		}
-		now := c.now()
-		if now.Before(putOff) {
-			continue
-		}
-		if !next.IsZero() && !next.Equal(putOff) && now.Sub(next) > clockLate {
-			putOff = now.Add(clockRoom)
-			next = putOff
-		} else if next = decide(now); next.IsZero() {
-			decision.Stop()
-			continue
-		}
-		decision.Reset(next.Sub(c.now()))
+	if stood := c.resumed.Add(-c.stopped); at.Add(-c.before).After(stood) {
+		return stood
 	}
-}
-
-// watch reads the clock regularly until ctx ends, so that every gap is found.
-func (c *clock) watch(ctx context.Context) {
-	for sleep(ctx, clockInterval) {
-		c.now()
-	}
+	return at.Add(-c.before)
 }
 
 // Gaps returns how often, and for how long at most, the process did not run.

@@ -1,33 +1,36 @@
 package tun
 
 import (
-	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// probing is one end of a link whose far end answers in a millisecond while it runs.
+// probing is one end of a link whose far end runs all the time, a millisecond away.
 type probing struct {
 	clock *clock
 	prober
+	theirs uint64 // sequence of the last probe of the far end
 }
 
-// run sends probes for a time, with the clock read as often as in a gateway.
+// run has ticks for a time. The far end has each at the same time.
 //
 //strait:virtualtime
 func (p *probing) run(d time.Duration) {
 	for ; d > 0; d -= probeInterval {
-		q := p.ask(1420, p.clock.now())
+		now := p.clock.now()
+		sent := p.tick(p.theirs > 0, 0, 1420, false, now)
 		time.Sleep(time.Millisecond)
-		p.answer(probe{kind: probeAnswer, sequence: q.sequence}, p.clock.now())
-		for slept := time.Millisecond; slept < probeInterval; slept += clockInterval {
-			time.Sleep(min(clockInterval, probeInterval-slept))
-			p.clock.now()
-		}
+		p.arrive(sent.sequence)
+		time.Sleep(probeInterval - time.Millisecond)
 	}
+}
+
+// arrive receives a probe.
+func (p *probing) arrive(arrived uint64) {
+	p.theirs++
+	p.take(probe{kind: probeHello, sequence: p.theirs, arrived: arrived}, p.clock.now())
 }
 
 func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
@@ -37,45 +40,43 @@ func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
 			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
 			p.run(3 * probeInterval)
 			since := p.upSince
-			q := p.ask(1420, p.clock.now()) // not answered when the process stops
+			sent := p.tick(true, 0, 1420, false, p.clock.now()) // has not arrived when the process stops
 			time.Sleep(gap)
 			now := p.clock.now() // whichever decision comes first
-			if p.expire(now); !p.up(now) || p.lost != 0 || !p.upSince.Equal(since) {
-				t.Errorf("after a gap of %v: up %v since %v, %d lost; want up since %v, none lost", gap, p.up(now), p.upSince, p.lost, since)
+			if p.fit(now) != up || !p.upSince.Equal(since) {
+				t.Errorf("after a gap of %v: %v since %v, want up since %v", gap, p.fit(now), p.upSince, since)
 			}
-			if !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) || p.rtt >= probeInterval {
-				t.Errorf("the answer that waited for %v: a round trip of %v", gap, p.rtt)
+			if p.arrive(sent.sequence); p.rtt >= probeInterval {
+				t.Errorf("the probe that waited for %v: a round trip of %v", gap, p.rtt)
 			}
 			if got := (Gaps{p.clock.gaps.Count, p.clock.gaps.Longest}); got != (Gaps{1, gap}) {
 				t.Errorf("gaps: %+v, want one of %v", got, gap)
 			}
-			p.run(3 * probeInterval)
-			if p.lost != 0 {
-				t.Errorf("%d probes lost after the gap", p.lost)
+			if p.run(3 * probeInterval); !p.upSince.Equal(since) {
+				t.Error("down after the gap")
 			}
 		})
 	}
 }
 
-// After a long gap nothing that was known before counts: links are down until a probe is answered.
+// After a long gap nothing that was known before counts: links are down until probes cross.
 func TestF4_AProcessThatStoodStillForLongTrustsNoLink(t *testing.T) {
 	t.Parallel()
 	for _, gap := range []time.Duration{clockPause, 30 * time.Second, 2 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
 			p.run(3 * probeInterval)
+			old := p.sent
 			time.Sleep(gap)
-			p.received = p.clock.now() // a packet that waited in the socket
-			for range probeMisses {
-				if p.up(p.clock.now()) {
-					t.Fatalf("up after a gap of %v without an answer", gap)
+			p.arrive(old) // waited in the socket
+			for range 3 {
+				if p.fit(p.clock.now()) != down {
+					t.Fatalf("up after a gap of %v without a probe", gap)
 				}
-				p.ask(1420, p.clock.now())
+				p.tick(true, 0, 1420, false, p.clock.now())
 			}
-			q := p.ask(1420, p.clock.now())
-			time.Sleep(time.Millisecond)
-			if now := p.clock.now(); !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) || !p.up(now) {
-				t.Errorf("not up with an answer after a gap of %v", gap)
+			if p.run(probeInterval); p.fit(p.clock.now()) != up {
+				t.Errorf("not up after a gap of %v, though a probe has crossed", gap)
 			}
 		})
 	}
@@ -88,12 +89,12 @@ func TestF4_ALinkThatDoesNotAnswerAfterAGapGoesDown(t *testing.T) {
 		p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
 		p.run(probeInterval)
 		time.Sleep(5 * time.Second)
-		for range probeMisses + 1 {
-			p.ask(1420, p.clock.now())
+		for range probeMisses {
+			p.tick(false, 0, 1420, false, p.clock.now())
 			time.Sleep(probeInterval)
 		}
-		if p.up(p.clock.now()) {
-			t.Error("up without an answer after the gap")
+		if p.fit(p.clock.now()) != down {
+			t.Error("up without a probe after the gap")
 		}
 	})
 }
@@ -155,55 +156,4 @@ func TestTheClockOfARunningProcessIsTheSystems(t *testing.T) {
 			t.Errorf("%+v without a gap", c.gaps)
 		}
 	})
-}
-
-// A process that a cgroup keeps waiting has not received what arrived meanwhile. It decides that a link is down only after that.
-func TestF19_ADecisionThatComesLateWaitsForWhatHasArrived(t *testing.T) {
-	t.Parallel()
-	const ms = time.Millisecond
-	for name, c := range map[string]struct {
-		stands time.Duration   // how long the process does not run after the first decision
-		again  time.Duration   // and after a tick at 100 ms; 0 = there is none
-		event  time.Duration   // when something else asks for a decision; 0 = never
-		want   []time.Duration // the decisions. Each wants the next one 50 ms later
-	}{
-		"in time":             {want: []time.Duration{0, 50 * ms, 100 * ms, 150 * ms}},
-		"in time, asked for":  {event: 20 * ms, want: []time.Duration{0, 20 * ms, 70 * ms}},
-		"a little late":       {stands: 50*ms + clockLate, want: []time.Duration{0, 50*ms + clockLate, 100*ms + clockLate}},
-		"late":                {stands: 90 * ms, want: []time.Duration{0, 90*ms + clockRoom, 140*ms + clockRoom}},
-		"late, and asked for": {stands: 90 * ms, event: 95 * ms, want: []time.Duration{0, 90*ms + clockRoom, 140*ms + clockRoom}},
-		"late again":          {stands: 90 * ms, again: 100 * ms, want: []time.Duration{0, 200 * ms, 250 * ms}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			begun := time.Now()
-			changed := make(chan struct{})
-			if c.event != 0 {
-				time.AfterFunc(c.event, func() { changed <- struct{}{} })
-			}
-			var got []time.Duration
-			ticks := 0
-			newClock(slog.New(slog.DiscardHandler)).schedule(ctx, changed, func(time.Time) time.Duration {
-				if ticks++; ticks == 1 && c.again != 0 {
-					return 100 * ms
-				}
-				if ticks == 2 {
-					time.Sleep(c.again)
-				}
-				return time.Hour
-			}, func(now time.Time) time.Time {
-				got = append(got, now.Sub(begun))
-				if len(got) == 1 {
-					time.Sleep(c.stands)
-				}
-				if len(got) == len(c.want) {
-					cancel()
-				}
-				return now.Add(50 * ms)
-			})
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%s: decisions after %v, want %v", name, got, c.want)
-			}
-		})
-	}
 }

@@ -42,8 +42,6 @@ type Device struct {
 	// WireGuard passes to Write are authenticated. A peer that has sent something is known: this is set
 	// before peerKnown if the peer initiated.
 	received atomic.Int64
-	// relayed is the number of packets of connections that the host relays, in the direction of the tunnel.
-	relayed atomic.Uint64
 
 	// takeProbe takes a packet for the host that is a probe of this link. Nil: there are none. It does not keep b.
 	takeProbe func(b []byte) bool
@@ -130,13 +128,6 @@ func (d *Device) serve(l *lane) error {
 
 // knowsPeer reports whether packets can be sent to the peer.
 func (d *Device) knowsPeer() bool { return d.peerKnown.Load() || d.received.Load() != 0 }
-
-// crossed returns how many packets of data have crossed the link, in both directions.
-func (d *Device) crossed() uint64 {
-	out, _ := d.Egress.Forwarded()
-	in, _ := d.Ingress.Forwarded()
-	return out + in + d.relayed.Load()
-}
 
 // inject queues a copy of an IP packet for the tunnel. It reports false, and counts a drop in c,
 // if the queue of its kind is full.

@@ -56,7 +56,7 @@ func (f *Fabric) elect(now time.Time) {
 			present = m.lane.link
 		}
 		m.link = choose(m.links, present, now)
-		m.fit, _ = m.link.fit(now)
+		m.fit = m.link.fit(now)
 		m.steady = m.link.steady()
 		m.lane.weight = int(m.link.weight.Load())
 	}
@@ -93,7 +93,7 @@ func (f *Fabric) members() (all []*member) {
 // else a new one. It returns the lanes left over. It reports false if no lane can be opened: then there
 // is one member from now on, with all links.
 func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
-	spare = slices.Clone(f.Overlay.lanes)
+	spare = without(f.Overlay.lanes, f.retired)
 	take := func(m *member, usable func(*lane) bool) {
 		if i := slices.IndexFunc(spare, usable); i >= 0 {
 			m.lane = spare[i]
@@ -252,40 +252,38 @@ func (f *Fabric) appoint(members, live []*member, now time.Time) {
 
 // logActive logs that a link carries packets from nodes, or no longer.
 func (l *Link) logActive(active bool, now time.Time) {
-	fit, _ := l.fit(now)
 	switch {
 	case !active:
 		l.logger().Info("link is no longer active")
-	case fit == down: // until a probe comes back, "link is up" is still to be logged
+	case l.fit(now) == down: // until a probe comes back, "link is up" is still to be logged
 		l.logger().Debug("link is selected, and has not answered yet")
 	default:
 		l.logger().Info("link is active")
 	}
 }
 
-// drainInterval is how often retire looks whether a lane is empty. It gives up after drainTries: only if the
-// kernel keeps what it has queued.
-const (
-	drainInterval = time.Millisecond
-	drainTries    = 10000
-)
-
-// retire closes lanes that no member uses. The fallback reads what they still hold, and then kept.
+// retire makes the fallback read what lanes that no member uses still hold, one after the other, and closes
+// those that are empty. The lane kept comes first. f.mu is held.
 func (f *Fabric) retire(lanes []*lane, kept *lane) {
-	if len(lanes) == 0 {
-		return
+	if len(lanes) > 0 {
+		f.failed(f.Overlay.stopReceiving(lanes))
+		f.retired = append(f.retired, lanes...)
 	}
-	f.failed(f.Overlay.stopReceiving(lanes))
-	for _, l := range lanes {
-		f.failed(f.fallback.serve(l))
-		for tries := 0; tries < drainTries && !l.empty(); tries++ {
-			time.Sleep(drainInterval)
+	f.retired = slices.DeleteFunc(f.retired, func(l *lane) bool {
+		empty := l.empty()
+		if empty {
+			if f.fallback.lane.Load() == l {
+				f.failed(f.fallback.serve(nil))
+			}
+			f.failed(f.Overlay.closeLane(l))
 		}
+		return empty
+	})
+	next := kept
+	if next == nil && len(f.retired) > 0 {
+		next = f.retired[0]
 	}
-	f.failed(f.fallback.serve(kept))
-	for _, l := range lanes {
-		f.failed(f.Overlay.closeLane(l))
-	}
+	f.failed(f.fallback.serve(next))
 }
 
 // deviceFor returns the device for a packet from the host: for link addresses that of the link between

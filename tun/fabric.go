@@ -54,6 +54,7 @@ type Fabric struct {
 	mu            sync.Mutex                   // held while links change
 	ending        []*Link                      // removed links that still receive; protected by mu
 	spread        spread                       // protected by mu
+	retired       []*lane                      // receive nothing any more, and may hold frames; protected by mu
 	owners        map[netip.Addr]owner         // of addresses of the remote cluster; protected by mu
 	undirected    bool                         // the kernel does not use spread yet; protected by mu
 	single        bool                         // there can be one lane only; protected by mu
@@ -95,8 +96,6 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	f.done.Go(func() { f.probe(ctx) })
-	f.done.Go(func() { f.clock.watch(ctx) })
-	f.done.Go(func() { f.tellWoken(ctx) })
 	f.done.Go(f.readFallback)
 	return f, nil
 }
@@ -164,7 +163,7 @@ func (f *Fabric) end(removed map[linkKey]*Link) {
 		l.end()
 		l.ends = now.Add(lingering)
 		f.ending = append(f.ending, l)
-		f.sendProbe(probe{kind: probeLeaving, mtu: uint16(f.ownMTU()), silence: l.silence(now)}, l, 0)
+		f.sendProbe(l.tick(f.ownMTU(), true, now), l, 0)
 	}
 	f.closeEnding(func(l *Link) bool { return !slices.ContainsFunc(*f.links.Load(), l.replacedBy) })
 }
@@ -239,10 +238,10 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	key := keyOf(c)
 	listener := f.linkListeners[linkAddress(key.own)]
 	l := &Link{
-		key: key, own: listener.address, listener: listener, tun: d, bind: f.mux.BoundedLink(key.own, &d.window),
-		log: f.options.Log, clock: f.clock, names: f.names, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
+		key: key, own: listener.address, far: linkAddress(key.remote), listener: listener, tun: d,
+		bind: f.mux.Link(key.own, key.remote, &d.window),
+		log:  f.options.Log, clock: f.clock, names: f.names, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
 	}
-	l.known = func() { f.ask(l, f.clock.now()) }
 	d.takeProbe = func(b []byte) bool { return f.takeProbe(b, l) }
 	if err := l.start(c); err != nil {
 		return nil, err

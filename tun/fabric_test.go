@@ -345,7 +345,7 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 	wait.Until(t, "the packet is handed to WireGuard", left.Load)
 	// The host's packets to the far end take the same path, and need no grant.
 	l := (*a.fabric.links.Load())[0]
-	marker := append(synPacket(l.own, l.prober.address), "behind it"...)
+	marker := append(synPacket(l.own, l.far), "behind it"...)
 	binary.BigEndian.PutUint16(marker[4:], uint16(len(marker)-packet.IPv6HeaderLen))
 	l.tun.inject(&l.tun.Ingress.Counters, marker, ownPacket)
 	wait.Until(t, "what was sent behind it has crossed", marked.Load)

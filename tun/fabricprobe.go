@@ -14,35 +14,44 @@ import (
 
 // probe probes every link regularly, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
-	f.clock.schedule(ctx, f.changed, f.tick, func(now time.Time) time.Time { return f.decide(ctx, now) })
+	ticks := time.NewTicker(probeInterval)
+	defer ticks.Stop()
+	for {
+		now := f.clock.now()
+		f.decide(ctx, now)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			f.tick(f.clock.now())
+		case <-f.changed:
+		}
+	}
 }
 
-// tick sends the probe that is due over each link, and returns the time until the next ones: one of a link that data crosses, if
-// data crosses the gateway.
-func (f *Fabric) tick(now time.Time) (wait time.Duration) {
-	active := f.Gateway.Active(time.Now())
+// tick sends the probes that are due.
+func (f *Fabric) tick(now time.Time) {
+	f.mu.Lock()
+	ending := slices.Clone(f.ending)
+	f.mu.Unlock()
+	mtu := f.ownMTU()
 	for _, l := range *f.links.Load() {
-		if l.due(active, now) && l.contactable() {
-			if p, due := l.tick(f.ownMTU(), f.leaving.Load(), now); due {
-				f.sendProbe(p, l, 0)
-			}
+		if l.contactable() {
+			f.sendProbe(l.tick(mtu, f.leaving.Load(), now), l, 0)
 			f.askPath(l, now)
 		}
 	}
-	return intervalOf(active)
+	for _, l := range ending {
+		f.sendProbe(l.tick(mtu, true, now), l, 0)
+	}
 }
 
-// decide notes the state of each link, elects those that carry packets, and tells nodes. It returns when the state of a link
-// changes next if nothing arrives; zero = not before the next probe.
-func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
+// decide notes the state of each link, elects those that carry packets, and tells nodes.
+func (f *Fabric) decide(ctx context.Context, now time.Time) {
 	moved := false
 	for _, l := range *f.links.Load() {
-		changed, up := l.settle(now)
-		if changed && !up {
-			f.ask(l, now) // tells the far end how long nothing has arrived
-		}
+		changed, _ := l.settle(now)
 		moved = moved || changed
-		next = earliest(next, l.expires(now))
 	}
 	if moved && f.options.LinksChanged != nil {
 		f.options.LinksChanged()
@@ -55,7 +64,6 @@ func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
 	f.mu.Unlock()
 	f.updateState(now)
 	f.announce(now)
-	return next
 }
 
 // linkChanged makes the probing goroutine decide at once.
@@ -66,24 +74,12 @@ func (f *Fabric) linkChanged() {
 	}
 }
 
-// ask sends a request over a link.
-func (f *Fabric) ask(l *Link, now time.Time) {
-	l.mu.Lock()
-	l.listen()
-	q := l.prober.ask(f.ownMTU(), now)
-	l.mu.Unlock()
-	f.sendProbe(q, l, 0)
-}
-
 // askPath sends the probes of the path that are due.
 func (f *Fabric) askPath(l *Link, now time.Time) {
-	own, ceiling := f.ownMTU(), f.Gateway.Table().LocalMTU()
-	l.mu.Lock()
-	l.listen()
-	due := l.prober.askPath(own, ceiling, now)
-	l.mu.Unlock()
-	for _, p := range due {
-		f.sendProbe(p.probe, l, p.size)
+	for _, size := range l.askPath(f.Gateway.Table().LocalMTU(), now) {
+		if size != 0 {
+			f.sendProbe(probe{kind: probeAsk, mtu: uint16(f.ownMTU()), sequence: uint64(size)}, l, size)
+		}
 	}
 }
 
@@ -103,7 +99,7 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	if padding := max(size, probeSize) - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)
 	}
-	b = packet.AppendUDP(nil, netip.AddrPortFrom(l.own, probePort), netip.AddrPortFrom(l.prober.address, probePort), b)
+	b = packet.AppendUDP(nil, netip.AddrPortFrom(l.own, probePort), netip.AddrPortFrom(l.far, probePort), b)
 	if l.tun.inject(&f.host.origin.Counters, b, controlPacket) { // one that is dropped counts as lost
 		f.host.origin.CountForwarded(1, uint64(len(b)))
 	}
@@ -120,11 +116,20 @@ func (f *Fabric) takeProbe(b []byte, l *Link) bool {
 	return true
 }
 
-// receiveProbe answers a probe of the far end, or processes its answer. The goroutine that decrypts calls it, so WireGuard has
+// receiveProbe processes a probe of the far end. The goroutine that decrypts calls it, so WireGuard has
 // an address for the peer. Nothing in it waits: WireGuard holds the lock of its settings while it closes or removes a peer, and
 // waits for that goroutine to end.
 func (f *Fabric) receiveProbe(p probe, l *Link) {
 	now := f.clock.now()
+	switch p.kind {
+	case probeAsk:
+		f.sendProbe(probe{kind: probeAnswer, mtu: uint16(f.ownMTU()), sequence: p.sequence}, l, 0)
+		return
+	case probeAnswer:
+		l.crossed(int(min(p.sequence, packet.MaxLen)), now)
+		f.askPath(l, now)
+		return
+	}
 	r := l.took(p, now)
 	if r.changed {
 		f.linkChanged()
@@ -132,21 +137,12 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 	if r.leaves {
 		l.logger().Info("the far end is about to end the link")
 	}
-	switch {
-	case p.kind == probeAsk:
-		f.sendProbe(probe{kind: f.answerKind(l), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence, interval: r.interval}, l, 0)
-		if r.owes {
-			f.ask(l, now) // the far end is up: do not wait for the next tick
-		}
-	case r.answered:
-		f.askPath(l, now)
-		if r.measured && f.options.ObserveRTT != nil {
-			f.options.ObserveRTT(l.label.Load().name, r.rtt)
-		}
+	if r.rtt != 0 && f.options.ObserveRTT != nil {
+		f.options.ObserveRTT(l.label.Load().name, r.rtt)
 	}
 }
 
-// Leave makes all further answers and statements tell the far ends and the nodes that this gateway is
+// Leave makes all further probes and answers tell the far ends and the nodes that this gateway is
 // shutting down. Packets are forwarded as before.
 func (f *Fabric) Leave() {
 	f.leaving.Store(true)
@@ -187,38 +183,10 @@ func (f *Fabric) sendAgain(batch *underlay.Batch) func(gateway.Result) {
 	}
 }
 
-// wokenInterval is the time between two batches of nodes that are told to probe more often.
-const wokenInterval = 20 * time.Millisecond
-
-// tellWoken tells nodes whose data begins to cross to probe more often, until ctx ends.
-func (f *Fabric) tellWoken(ctx context.Context) {
-	batch := underlay.NewBatch(restateBatch)
-	send := f.sendAgain(batch)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case first := <-f.Gateway.Woken():
-			f.Gateway.RestateWoken(first, time.Now(), send)
-			batch.Flush()
-		}
-		if !sleep(ctx, wokenInterval) {
-			return
-		}
-	}
-}
-
-func (f *Fabric) answerKind(l *Link) uint8 {
-	if f.leaving.Load() || l.ending.Load() {
-		return probeLeaving
-	}
-	return probeAnswer
-}
-
 // linkBetween returns the link between these link addresses, or nil.
 func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	for _, l := range *f.links.Load() {
-		if l.own == own && l.prober.address == far {
+		if l.own == own && l.far == far {
 			return l
 		}
 	}
@@ -232,7 +200,7 @@ func (f *Fabric) announce(now time.Time) {
 	links := *f.links.Load()
 	for _, l := range links {
 		l.mu.Lock()
-		if m := int(l.prober.mtu); m != 0 && (smallest == 0 || m < smallest) {
+		if m := int(l.prober.last.mtu); m != 0 && (smallest == 0 || m < smallest) {
 			smallest = max(m, minAnnouncedMTU)
 		}
 		l.mu.Unlock()
@@ -259,8 +227,8 @@ func (f *Fabric) limitPath(now time.Time) (limit int) {
 	known := false
 	for _, l := range *f.links.Load() {
 		l.mu.Lock()
-		up, of := l.prober.up(now), l.prober.path.limit
-		settled := l.prober.path.settled
+		up, of := l.prober.fit(now) != down, l.path.limit
+		settled := l.path.settled
 		l.mu.Unlock()
 		if !up {
 			continue

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-	"time"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -180,17 +179,12 @@ func (h *Host) sendWhole(r *gateway.Result, b []byte) {
 		kind := ownPacket
 		if dst.IsLinkLocalUnicast() {
 			kind = controlPacket
-		} else {
-			h.origin.MarkActive(time.Now())
 		}
 		switch d := h.tunnel(src, dst, r.Hash); {
 		case d == nil:
 			h.origin.CountDropped(gateway.NoPeer, 1)
 		case d.inject(&h.origin.Counters, b, kind):
 			h.origin.CountForwarded(1, uint64(len(b)))
-			if kind == ownPacket {
-				d.relayed.Add(1)
-			}
 		}
 	case gateway.ToNode:
 		sent, dropped := 0, 1

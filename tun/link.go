@@ -61,7 +61,7 @@ const (
 // cluster. Safe for concurrent use.
 type Link struct {
 	key      linkKey
-	own      netip.Addr    // this end's link address
+	own, far netip.Addr    // link addresses of this end and the other
 	listener *linkListener // the host's sockets at that address
 	tun      *Device
 	wg       *device.Device
@@ -73,15 +73,16 @@ type Link struct {
 	active   atomic.Bool // packets from nodes are directed to it
 	ending   atomic.Bool // removed: it only receives, and tells the far end so
 
-	mu      sync.Mutex
-	prober  prober
-	wasUp   bool             // the last state logged
-	counted uint64           // bytes that WireGuard had received when last asked, at least 1; 0 = while up
-	claims  []netip.Addr     // addresses that the far end says are its own
-	streams map[*stream]bool // TCP connections through the link
-	closed  bool             // no further streams are accepted
-
-	use use // of the goroutine that probes
+	mu       sync.Mutex
+	prober   prober
+	path     pathProber
+	received time.Time        // when the last authenticated packet of the far end arrived
+	heard    time.Time        // received at the last tick
+	wasUp    bool             // the last state logged
+	counted  uint64           // bytes that WireGuard had received when last asked, at least 1; 0 = while up
+	claims   []netip.Addr     // addresses that the far end says are its own
+	streams  map[*stream]bool // TCP connections through the link
+	closed   bool             // no further streams are accepted
 
 	ends    time.Time // when an ending link no longer receives; protected by the fabric's mu
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
@@ -90,16 +91,13 @@ type Link struct {
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
 	replayed  atomic.Bool              // WireGuard refused an initiation of the peer as replayed
-	// initiation is when WireGuard last accepted an initiation of the peer, as time since began; 0 = never.
-	initiation atomic.Int64
 
 	settings sync.Mutex // held while WireGuard is configured
 	peer     LinkConfig // the last configuration
 
-	look  chan struct{} // see lookAgain
-	known func()        // called, from any goroutine, when WireGuard first has an address for the peer
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	look chan struct{} // see lookAgain
+	stop context.CancelFunc
+	done sync.WaitGroup
 }
 
 // label is the name of a link in logs and metrics.
@@ -123,7 +121,6 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 // start starts WireGuard on the link's device. If it fails, the device is closed.
 func (l *Link) start(c LinkConfig) error {
 	l.setLabel(c)
-	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
@@ -157,8 +154,7 @@ func wireguardLog(log func() *slog.Logger, observe func(format string)) *device.
 	}
 }
 
-// observe notes what only WireGuard's verbose messages tell: initiations of the peer, and what WireGuard
-// rejects. It drops replayed and forged data without a message.
+// observe notes what only WireGuard's verbose messages tell: what it rejects. It drops replayed and forged data without a message.
 func (l *Link) observe(format string) {
 	switch format {
 	case "IPv4 packet with disallowed source address from %v", "IPv6 packet with disallowed source address from %v":
@@ -170,8 +166,6 @@ func (l *Link) observe(format string) {
 	case "%v - ConsumeMessageInitiation: handshake replay @ %v":
 		l.replayed.Store(true)
 		l.lookAgain()
-	case "%v - Received handshake initiation":
-		l.initiation.Store(int64(time.Since(began)))
 	}
 }
 
@@ -226,74 +220,9 @@ func (l *Link) update(c LinkConfig) error {
 	return nil
 }
 
-// without returns the prefixes that are not in others.
-func without(prefixes, others []netip.Prefix) []netip.Prefix {
-	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return slices.Contains(others, p) })
-}
-
-// alive reports whether the far end is up: it answers probes, or, if it has never sent any
-// because it is not Strait, completes handshakes. received is when its last packet arrived; zero = never.
-func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
-	l.mu.Lock()
-	l.listen()
-	probes, up, received := l.prober.probes, l.prober.up(now), l.prober.received
-	if up {
-		l.counted = 0
-	}
-	l.mu.Unlock()
-	if up {
-		return true, received
-	}
-	s := l.session()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.counted != 0 && s.received > l.counted { // authenticated messages, handshakes and keepalives included
-		l.prober.received = now
-	}
-	l.counted = max(s.received, 1)
-	return l.prober.up(now) || !probes && time.Since(s.handshake) < handshakeFresh, l.prober.received
-}
-
-// carries reports whether packets arrive in the session: the peer still has it.
-func (l *Link) carries(now time.Time) bool {
-	last := l.tun.lastReceived()
-	return !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
-}
-
-// judge reports whether the session of a handshake does not work: nothing arrives in it, or the peer says that it receives
-// nothing. It is too early to tell before a packet and an answer have had the time: in a new process, as much as the handshake
-// took.
-func (l *Link) judge(handshake time.Time, took time.Duration, now time.Time) (early, broken bool) {
-	l.mu.Lock()
-	trip := min(max(probeLost, took+probeSlack), probeLate)
-	if l.prober.smoothed != 0 {
-		trip = l.prober.lostAfter()
-	}
-	unreached := l.prober.unreached.Sub(handshake) >= trip
-	l.mu.Unlock()
-	if now.Sub(handshake) < trip+probeInterval { // one probe says it
-		return true, false
-	}
-	return false, unreached || !l.carries(now)
-}
-
-// initiated returns when WireGuard last accepted an initiation of the peer; zero = never.
-func (l *Link) initiated() time.Time {
-	if since := l.initiation.Load(); since != 0 {
-		return l.clock.converted(began.Add(time.Duration(since)))
-	}
-	return time.Time{}
-}
-
-// listen tells the prober what the device has received. l.mu is held.
-func (l *Link) listen() {
-	last := l.tun.lastReceived()
-	if last.IsZero() {
-		return
-	}
-	if at := l.clock.converted(last); at.After(l.prober.received) {
-		l.prober.received = at
-	}
+// without returns what is not in others.
+func without[T comparable](all, others []T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return slices.Contains(others, x) })
 }
 
 // publicKey returns the public key of a private key.

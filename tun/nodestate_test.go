@@ -81,24 +81,6 @@ func TestNodesAreToldAChangeWithoutAnotherProbe(t *testing.T) {
 	})
 }
 
-// A node that is told to probe rarely learns at once that it is to probe often, because its data crosses.
-func TestANodeWhoseDataBeginsToCrossIsToldItsIntervalUnasked(t *testing.T) {
-	t.Parallel()
-	a, _ := joined(t)
-	a.tells(t, nodeprobe.LinksUp)
-	wait.Until(t, "the node is told the interval of one without data", func() bool { // probes of links are none
-		a.sendProbe(t)
-		m, ok := a.told()
-		return ok && m.Interval == nodeprobe.RestInterval
-	})
-	a.packets()
-	a.send(t, tcpPacket(pod, remotePod, []byte("data"), false))
-	wait.Until(t, "the node is told another one", func() bool {
-		m, ok := a.told()
-		return ok && m.Interval == nodeprobe.MinInterval && m.State == nodeprobe.LinksUp
-	})
-}
-
 // Pods and nodes reach neither the ports that the ends of a link use nor any other socket of the
 // host stack: not at the gateway's addresses, and not at the link address.
 func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
@@ -118,6 +100,6 @@ func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
 	}
 	wait.Until(t, "they are dropped by name", func() bool { return l.tun.Egress.Dropped(gateway.GatewayPort)-before == sent })
 	martians := l.tun.Egress.Dropped(gateway.Martian)
-	a.send(t, packet.AppendUDP(nil, netip.AddrPortFrom(l.prober.address, probePort), netip.AddrPortFrom(l.own, probePort), ask))
+	a.send(t, packet.AppendUDP(nil, netip.AddrPortFrom(l.far, probePort), netip.AddrPortFrom(l.own, probePort), ask))
 	wait.Until(t, "the link's own addresses are dropped by name", func() bool { return l.tun.Egress.Dropped(gateway.Martian)-martians == 1 })
 }

@@ -3,6 +3,9 @@ package tun
 import "time"
 
 const (
+	// minAnnouncedMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts
+	// 576 bytes (RFC 791 section 3.1).
+	minAnnouncedMTU = 576
 	// pathInterval is how often it is checked that the largest packets still cross, and pathStale how long an answer counts.
 	pathInterval = 5 * time.Second
 	pathStale    = 3 * pathInterval

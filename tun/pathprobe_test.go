@@ -10,11 +10,13 @@ import (
 
 // narrowLink is a link over a path that drops packets larger than it carries, in virtual time. No error reports them.
 type narrowLink struct {
-	prober  prober
+	path    pathProber
 	now     time.Time
 	carries int          // bytes of inner packet
 	loses   func() bool  // whether a large packet is lost whatever its size; nil: none is
-	sent    map[int]uint // large packets, by size
+	sent    map[int]uint // probes, by size
+
+	announced int // MTU of the far end; 0 = none
 }
 
 func newNarrowLink(carries int) *narrowLink {
@@ -24,37 +26,37 @@ func newNarrowLink(carries int) *narrowLink {
 // run probes as Fabric does.
 func (l *narrowLink) run(ceiling int, span time.Duration) {
 	for end := l.now.Add(span); l.now.Before(end); l.now = l.now.Add(probeInterval) {
-		l.cross(l.prober.ask(ceiling, l.now), 0)
-		for asked := l.prober.askPath(ceiling, ceiling, l.now); len(asked) > 0; {
-			answered := false
-			for _, q := range asked {
-				l.sent[q.size]++
-				answered = l.cross(q.probe, q.size) || answered
+		for answered := true; answered; {
+			answered = false
+			target := ceiling
+			if l.announced != 0 {
+				target = min(target, l.announced)
 			}
-			if asked = nil; answered {
-				asked = l.prober.askPath(ceiling, ceiling, l.now)
+			size, smaller := l.path.ask(target, ceiling, probeInterval, l.now)
+			for _, s := range []int{size, smaller} {
+				if s != 0 {
+					l.sent[s]++
+					answered = l.cross(s) || answered
+				}
 			}
 		}
 	}
 }
 
 // cross answers a probe that fits the path.
-func (l *narrowLink) cross(q probe, size int) bool {
-	if size > l.carries || size > 0 && l.loses != nil && l.loses() {
+func (l *narrowLink) cross(size int) bool {
+	if size > l.carries || l.loses != nil && l.loses() {
 		return false
 	}
-	l.prober.answer(probe{kind: probeAnswer, sequence: q.sequence}, l.now)
+	l.path.answer(size, l.now)
 	return true
 }
 
 func (l *narrowLink) check(t *testing.T, limit, carries int) {
 	t.Helper()
-	p := &l.prober.path
+	p := &l.path
 	if p.limit != limit || p.carries(carries, l.now) != carries {
 		t.Errorf("limit %d, want %d; %d bytes cross: %v", p.limit, limit, carries, p.carries(carries, l.now) != 0)
-	}
-	if !l.prober.up(l.now) {
-		t.Error("the link is down, though small packets cross")
 	}
 }
 
@@ -95,14 +97,13 @@ func TestALimitHoldsUntilAnotherIsFound(t *testing.T) {
 	l := newNarrowLink(1340)
 	l.run(1440, 12*time.Second)
 	l.now = l.now.Add(time.Minute) // nothing is answered
-	l.prober.settle(l.now)
-	l.cross(l.prober.ask(1440, l.now), 0)
-	if p := &l.prober.path; p.settled || p.limit != 1328 {
+	l.path.restart(1440, 1440)     // the link comes up
+	if p := &l.path; p.settled || p.limit != 1328 {
 		t.Errorf("settled %v with the limit %d when the link comes up", p.settled, p.limit)
 	}
 	l.run(1440, 12*time.Second)
 	l.check(t, 1328, 1328)
-	if !l.prober.path.settled {
+	if !l.path.settled {
 		t.Error("not settled after a search")
 	}
 }
@@ -113,7 +114,7 @@ func TestALimitEndsAlthoughTheFarEndAnnouncesItToo(t *testing.T) {
 	t.Parallel()
 	l := newNarrowLink(1340)
 	l.run(1440, 12*time.Second)
-	l.prober.mtu = 1328
+	l.announced = 1328
 	l.run(1440, 12*time.Second)
 	l.check(t, 1328, 1328)
 	l.carries = 1440
@@ -130,7 +131,7 @@ func TestRFC8899_APathBelowTheBaseSizeIsFound(t *testing.T) {
 	l.check(t, 992, 992)
 	l = newNarrowLink(500)
 	l.run(1440, time.Minute)
-	if p := &l.prober.path; p.limit != 0 || p.carries(1440, l.now) != 0 || !l.prober.up(l.now) {
+	if p := &l.path; p.limit != 0 || p.carries(1440, l.now) != 0 {
 		t.Errorf("limit %d, crosses %v", p.limit, p.carries(1440, l.now))
 	}
 }
@@ -144,24 +145,24 @@ func TestRFC8899_LossInOverloadIsNoSmallerPath(t *testing.T) {
 		l.run(1440, time.Second)
 		l.loses = func() bool { return random.Float64() < loss }
 		l.run(1440, 10*time.Minute)
-		if got := l.prober.path.limit; got != 0 {
+		if got := l.path.limit; got != 0 {
 			t.Errorf("with a loss of %v, the path is limited to %d", loss, got)
 		}
 	}
 }
 
-// Probes of the path are few, count as no loss, and the size that links need to be up is one that every path carries.
-func TestRFC8899_ProbesOfThePathAreFewAndNoLoss(t *testing.T) {
+// Probes of the path are few, and the size that links need to be up is one that every path carries.
+func TestRFC8899_ProbesOfThePathAreFew(t *testing.T) {
 	t.Parallel()
 	const minutes = 10
 	for _, carries := range []int{1440, 1340, 1000, 500} {
 		l := newNarrowLink(carries)
 		l.run(1440, minutes*time.Minute-time.Second) // without the next search
-		if l.prober.lost != 0 {
-			t.Errorf("%d probes count as lost on a link that loses only large packets", l.prober.lost)
+		sent := uint(0)
+		for _, n := range l.sent {
+			sent += n
 		}
-		sent := l.prober.next - l.prober.sent
-		if most := uint64(2*minutes*time.Minute/pathInterval + 6*pathTries); sent > most {
+		if most := uint(2*minutes*time.Minute/pathInterval + 6*pathTries); sent > most {
 			t.Errorf("%d large probes in %d minutes over a path that carries %d, want at most %d: %v", sent, minutes, carries, most, l.sent)
 		}
 	}
@@ -170,5 +171,53 @@ func TestRFC8899_ProbesOfThePathAreFewAndNoLoss(t *testing.T) {
 	}
 	if pathInterval < probeInterval || pathStale < 2*pathInterval {
 		t.Error("one lost probe is enough for a path that is too small")
+	}
+}
+
+// The far end's MTU is the size in question, but not one that no host may have.
+func TestPathIsProbedForWhatBothEndsCarry(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	for announced, want := range map[uint16]int{0: 1440, 1390: 1390, 9000: 1440, 1: minAnnouncedMTU} {
+		l := &Link{tun: new(Device)}
+		if l.askPath(1440, now) != [2]int{} {
+			t.Error("asks while the link is down")
+		}
+		sent := l.tick(1440, false, now)
+		l.took(probe{kind: probeHello, mtu: announced, sequence: 1, arrived: sent.sequence}, now)
+		if sizes := l.askPath(1440, now); sizes[0] != want {
+			t.Errorf("a far end with %d is asked %v, want %d bytes", announced, sizes, want)
+		}
+	}
+}
+
+func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
+	const wait = 100 * time.Millisecond
+	var p pathProber
+	now := time.Unix(1000, 0)
+	sizes := func(mtu int) [2]int {
+		size, smaller := p.ask(mtu, mtu, wait, now)
+		return [2]int{size, smaller}
+	}
+	if got := sizes(1420); got != [2]int{1420, pathBase} {
+		t.Fatalf("asks %v when the link comes up, want the MTU and a smaller size", got)
+	}
+	if sizes(1420) != [2]int{} || p.carries(1420, now) != 0 {
+		t.Error("asks again at once, or counts an answer that has not come")
+	}
+	if p.answer(1420, now); p.carries(1420, now) != 1420 || sizes(1420) != [2]int{} {
+		t.Error("asks again although the size has crossed")
+	}
+	begun := now
+	now = now.Add(pathInterval)
+	if got := sizes(1420); got != [2]int{1420} {
+		t.Errorf("asks %v after %v", got, pathInterval)
+	}
+	if p.carries(1420, begun.Add(pathStale-1)) != 1420 || p.carries(1420, begun.Add(pathStale)) != 0 {
+		t.Errorf("the answer does not count for %v", pathStale)
+	}
+	if got := sizes(1400); got[0] != 1400 {
+		t.Errorf("asks %v of another MTU", got)
 	}
 }

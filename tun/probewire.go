@@ -18,48 +18,42 @@ import (
 //	+---------------------------------------------------------------+
 //	|                        magic "STRP"                           |
 //	+---------------+---------------+-------------------------------+
-//	|  version = 2  | kind: 1 to 4  |   inner MTU of the sender     |
+//	|  version = 1  | kind: 1 to 4  |   inner MTU of the sender     |
 //	+---------------+---------------+-------------------------------+
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
+//	|                        arrived (8 bytes)                      |
+//	+---------------------------------------------------------------+
+//	|                      held, in microseconds                    |
+//	+---------------------------------------------------------------+
 //	|                   silence, in milliseconds                    |
-//	+---------------+-----------------------------------------------+
-//	|   interval    |
-//	+---------------+
+//	+---------------------------------------------------------------+
 //
-// Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
-// from a sender that is shutting down, or has removed this link for one with other keys: the receiver
-// prefers other links. Versions without kind 3 treat it as a missing answer and mark the link down. With sequence 0 it
-// is a statement. Kind 4 is a statement; versions without it send a request at each tick, and need none.
+// Kind 1 is the probe of a tick, and kind 2 that of a sender that is shutting down, or has removed this
+// link for one with other keys: the receiver prefers other links. Their sequence is one more than that
+// of the sender's last one. Arrived is the sequence of the receiver's last probe that has arrived, 0 =
+// none, and held the time since then. Silence is the time since the sender last received an
+// authenticated packet from the receiver. The greatest number stands for that time or longer, and for
+// never.
 //
-// Silence is the time since the sender last received an authenticated packet from the receiver
-// of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
-// not have it. Interval is the time between the ticks of the sender, in units of 10 ms; 0 stands for unknown, and
-// is what senders pad with that do not know the field. Later versions may append fields; receivers
-// ignore what they do not know. All are padded with zeros, some requests to the size of large packets: see
-// pathProber.
+// Kind 3 asks whether a packet of the size in bytes that its sequence says arrives, and is padded to
+// that size; kind 4, with the same sequence, says so. See pathProber.
 //
-// The inner MTU is what the sender's own interfaces and its path to the receiver carry. Versions
-// that do not search the path send the inner MTU that they use.
+// The inner MTU is what the sender's own interfaces and its path to the receiver carry. All probes are
+// padded with zeros. Later versions may append fields; receivers ignore what they do not know.
 const (
 	probePort    = 6093
-	probeLen     = 21
-	probeLen2    = 20 // of version 2 without interval
-	probeLen1    = 16 // of version 1
+	probeLen     = 32
 	probeMagic   = 0x53545250
-	probeVersion = 2
+	probeVersion = 1
 
-	probeAsk       = 1
-	probeAnswer    = 2
-	probeLeaving   = 3
-	probeStatement = 4
+	probeHello   = 1
+	probeLeaving = 2
+	probeAsk     = 3
+	probeAnswer  = 4
 
-	// unstated is the silence in a probe of version 1, and maxSilence the greatest one.
-	unstated   = -1
+	maxHeld    = math.MaxUint32 * time.Microsecond
 	maxSilence = math.MaxUint32 * time.Millisecond
-
-	// intervalUnit is the unit of the interval.
-	intervalUnit = 10 * time.Millisecond
 
 	// probeSize is the least size of a probe's packet in bytes: WireGuard messages of that size have
 	// priority over data.
@@ -72,49 +66,39 @@ type probe struct {
 	kind     uint8
 	mtu      uint16
 	sequence uint64
-	silence  time.Duration // whole milliseconds; unstated: version 1
-	interval time.Duration // between its ticks, a multiple of intervalUnit; 0: unknown
+	arrived  uint64
+	held     time.Duration // whole microseconds on the wire, at most maxHeld
+	silence  time.Duration // whole milliseconds on the wire, at most maxSilence
 }
 
 func (p probe) append(b []byte) []byte {
-	version := byte(probeVersion)
-	if p.silence == unstated {
-		version = 1
-	}
 	b = binary.BigEndian.AppendUint32(b, probeMagic)
-	b = append(b, version, p.kind)
+	b = append(b, probeVersion, p.kind)
 	b = binary.BigEndian.AppendUint16(b, p.mtu)
 	b = binary.BigEndian.AppendUint64(b, p.sequence)
-	if version > 1 {
-		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
-		b = append(b, byte(p.interval/intervalUnit))
-	}
-	return b
+	b = binary.BigEndian.AppendUint64(b, p.arrived)
+	b = binary.BigEndian.AppendUint32(b, uint32(min(p.held, maxHeld)/time.Microsecond))
+	return binary.BigEndian.AppendUint32(b, uint32(min(p.silence, maxSilence)/time.Millisecond))
 }
 
 func parseProbe(b []byte) (probe, bool) {
-	if len(b) < probeLen1 || binary.BigEndian.Uint32(b) != probeMagic || b[4] == 0 {
+	if len(b) < probeLen || binary.BigEndian.Uint32(b) != probeMagic || b[4] < probeVersion {
 		return probe{}, false
 	}
-	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:]), silence: unstated}
-	if b[4] > 1 {
-		if len(b) < probeLen2 {
-			return probe{}, false
-		}
-		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
-		if len(b) >= probeLen {
-			p.interval = time.Duration(b[20]) * intervalUnit
-		}
+	p := probe{
+		kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:]), arrived: binary.BigEndian.Uint64(b[16:]),
+		held:    time.Duration(binary.BigEndian.Uint32(b[24:])) * time.Microsecond,
+		silence: time.Duration(binary.BigEndian.Uint32(b[28:])) * time.Millisecond,
 	}
-	return p, p.kind >= probeAsk && p.kind <= probeStatement
+	return p, p.kind >= probeHello && p.kind <= probeAnswer
 }
 
 // isProbe reports whether a valid IP packet from the tunnel goes to the port of probes, between the link's addresses. Probes
-// of all versions have neither extension headers nor fragments. Their checksum is not checked: they are authenticated.
+// have neither extension headers nor fragments. Their checksum is not checked: they are authenticated.
 func (l *Link) isProbe(b []byte) bool {
 	if len(b) < probeHeaders || b[0]>>4 != 6 || b[6] != packet.ProtoUDP || binary.BigEndian.Uint16(b[packet.IPv6HeaderLen+2:]) != probePort {
 		return false
 	}
 	src, dst := addresses(b)
-	return src == l.prober.address && dst == l.own
+	return src == l.far && dst == l.own
 }

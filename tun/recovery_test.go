@@ -22,10 +22,10 @@ type slowPair struct {
 	running [2]*sync.WaitGroup
 }
 
-// newSlowPair returns a pair that is not running. yields is the end that waits for the other to begin.
+// newSlowPair returns a pair that is not running. yields is the end whose initiations do not prevail.
 func newSlowPair(t *testing.T, delay time.Duration, yields int) *slowPair {
 	p := &slowPair{t: t, keys: [2]device.NoisePrivateKey{newKey(), newKey()}, delay: delay}
-	if one := newSlowEnd(p.keys[0], p.keys[1], delay); one.link.yields() != (yields == 0) {
+	if one := newSlowEnd(p.keys[0], p.keys[1], delay); one.crossing.Prevails == (yields == 0) {
 		p.keys[0], p.keys[1] = p.keys[1], p.keys[0]
 	}
 	return p
@@ -144,8 +144,7 @@ func TestF22_ACutLinkIsDownAtBothEndsWithinASecond(t *testing.T) {
 	}
 }
 
-// After an outage both ends try at the same times. If their initiations cross, and lead to a session that works in one direction
-// only, both judge it at the same time: the next ones crossed, too, again and again.
+// After an outage both ends try at the same times.
 func TestF22_InitiationsThatCrossAfterAnOutageDoNotCrossAgain(t *testing.T) {
 	if !inVirtualTime(t) {
 		return

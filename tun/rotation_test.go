@@ -196,7 +196,7 @@ func TestF15_AReplacedKeyReceivesWhileTheFarEndUsesIt(t *testing.T) {
 		l := (*b.fabric.links.Load())[0]
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.prober.leaving
+		return l.prober.last.kind == probeLeaving
 	})
 	setLinks(t, b, newB, oldB)
 	wait.Until(t, "b uses the new link", func() bool { return b.active("a-0-next") })

@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/alone"
 )
@@ -42,6 +44,8 @@ type slowEnd struct {
 	handshakes atomic.Int64 // initiations sent
 	downs      atomic.Int64 // times that the link was found down after it had been up
 
+	crossing link.Crossing
+
 	// A load balancer is between the ends that has forgotten the flow of this one: its datagrams
 	// arrive from an address that leads nowhere, until one has arrived and the other end sends to
 	// the load balancer.
@@ -56,8 +60,9 @@ const (
 )
 
 type datagram struct {
-	bytes []byte
-	from  slowEndpoint
+	bytes  []byte
+	from   slowEndpoint
+	waited bool // for the answer to an initiation that it crossed
 }
 
 func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEnd {
@@ -69,16 +74,18 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.delay.Store(int64(delay))
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
-		known: e.ask, peer: c, bind: e, look: make(chan struct{}, 1),
+		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
+		peer: c, bind: e, look: make(chan struct{}, 1),
 	}
 	e.link.setLabel(c)
 	e.link.endpoints.Store(&c.Endpoints)
-	e.link.prober.address = linkAddress(c.PublicKey)
+	e.crossing.Prevails = bytes.Compare(e.link.key.own[:], e.link.key.remote[:]) < 0
 	return e
 }
 
 // start runs the end until ctx ends.
+//
+//strait:virtualtime
 func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGroup) {
 	e.link.wg = device.NewDevice(e, e, wireguardLog(e.link.logger, e.link.observe))
 	if err := e.link.wg.IpcSet(deviceSettings(e.link.peer)); err != nil {
@@ -89,14 +96,17 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	}
 	running.Go(func() { e.link.call(ctx) })
 	running.Go(func() {
-		e.link.clock.schedule(ctx, e.changed, func(now time.Time) time.Duration {
-			if e.link.contactable() {
-				if p, due := e.link.tick(1420, false, now); due {
-					e.send(p)
+		for ticks := time.NewTicker(probeInterval); ctx.Err() == nil; {
+			e.decide(t)
+			select {
+			case <-ctx.Done():
+			case <-e.changed:
+			case <-ticks.C:
+				if e.link.contactable() {
+					e.send(e.link.tick(1420, false, e.link.clock.now()))
 				}
 			}
-			return probeInterval
-		}, func(now time.Time) time.Time { return e.decide(t, now) })
+		}
 		close(e.done) // ends Read
 		close(e.events)
 		e.link.wg.Close()
@@ -104,13 +114,11 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 }
 
 // decide is Fabric.decide for the only link.
-func (e *slowEnd) decide(t *testing.T, now time.Time) time.Time {
-	if changed, up := e.link.settle(now); changed && !up {
+func (e *slowEnd) decide(t *testing.T) {
+	if changed, up := e.link.settle(e.link.clock.now()); changed && !up {
 		e.downs.Add(1)
 		e.logDown(t)
-		e.ask()
 	}
-	return e.link.expires(now)
 }
 
 // logDown logs why the end takes the link for down.
@@ -120,23 +128,11 @@ func (e *slowEnd) logDown(t *testing.T) {
 	handshake := e.link.session().handshake
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
-	p, now := &e.link.prober, e.link.clock.now()
-	t.Logf("down %v after the last answer, %v after the last packet, %v after the last handshake", now.Sub(p.answered), now.Sub(p.received), time.Since(handshake))
-}
-
-func (e *slowEnd) up() bool {
-	fit, _ := e.link.fit(e.link.clock.now())
-	return fit == up
-}
-
-func (e *slowEnd) ask() {
 	now := e.link.clock.now()
-	e.link.mu.Lock()
-	e.link.listen()
-	q := e.link.prober.ask(1420, now)
-	e.link.mu.Unlock()
-	e.send(q)
+	t.Logf("down %v after the last news, %v after the last packet, %v after the last handshake", now.Sub(e.link.prober.news), now.Sub(e.link.received), time.Since(handshake))
 }
+
+func (e *slowEnd) up() bool { return e.link.fit(e.link.clock.now()) == up }
 
 // send queues a probe for the tunnel, in an IPv6 packet without a UDP header.
 func (e *slowEnd) send(p probe) {
@@ -145,7 +141,7 @@ func (e *slowEnd) send(p probe) {
 	b[0] = 6 << 4
 	binary.BigEndian.PutUint16(b[4:], uint16(len(payload)))
 	copy(b[8:], e.link.own.AsSlice())
-	copy(b[24:], e.link.prober.address.AsSlice())
+	copy(b[24:], e.link.far.AsSlice())
 	select {
 	case e.out <- append(b, payload...):
 	default:
@@ -162,17 +158,10 @@ func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
 		if !ok {
 			continue
 		}
-		r := e.link.took(p, e.link.clock.now())
-		if r.changed {
+		if e.link.took(p, e.link.clock.now()).changed {
 			select {
 			case e.changed <- struct{}{}:
 			default:
-			}
-		}
-		if p.kind == probeAsk {
-			e.send(probe{kind: probeAnswer, mtu: 1420, sequence: p.sequence, silence: r.silence})
-			if r.owes {
-				e.ask()
 			}
 		}
 	}
@@ -204,14 +193,46 @@ func (e *slowEnd) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
 	e.closed = closed
 	e.mu.Unlock()
 	return []conn.ReceiveFunc{func(packets [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
-		select {
-		case d := <-e.in:
-			sizes[0], from[0] = copy(packets[0], d.bytes), d.from
-			return 1, nil
-		case <-closed:
-			return 0, net.ErrClosed
+		for {
+			select {
+			case d := <-e.in:
+				if e.waits(d) {
+					continue
+				}
+				sizes[0], from[0] = copy(packets[0], d.bytes), d.from
+				return 1, nil
+			case <-closed:
+				return 0, net.ErrClosed
+			}
 		}
 	}}, 51840, nil
+}
+
+// waits reports whether a datagram is to wait, as the bind of package underlay makes it.
+//
+//strait:virtualtime
+func (e *slowEnd) waits(d datagram) bool {
+	now := time.Now()
+	switch d.bytes[0] {
+	case device.MessageResponseType:
+		e.crossing.Answered(now)
+	case device.MessageInitiationType:
+		wait := e.crossing.Wait(now)
+		if wait == 0 || d.waited {
+			return false
+		}
+		d.waited = true
+		time.AfterFunc(wait, func() {
+			if !e.crossing.Obsolete(now) {
+				select {
+				case e.in <- d:
+				default:
+				}
+			}
+		})
+		return true
+	}
+	return false
 }
 
 // Close closes the bind. WireGuard also calls it for the TUN, whose Read ends with done.
@@ -230,13 +251,14 @@ func (e *slowEnd) Close() error {
 //strait:virtualtime
 func (e *slowEnd) Send(bufs [][]byte, to conn.Endpoint) error {
 	for _, b := range bufs {
-		if b[0] == 1 {
+		if b[0] == device.MessageInitiationType {
 			e.handshakes.Add(1)
+			e.crossing.Sent(time.Now())
 		}
 		if e.cut.Load() {
 			continue
 		}
-		sent := datagram{append([]byte(nil), b...), slowEndpoint{nowhere: e.flow.Load() != known}}
+		sent := datagram{bytes: append([]byte(nil), b...), from: slowEndpoint{nowhere: e.flow.Load() != known}}
 		time.AfterFunc(time.Duration(e.delay.Load()), func() {
 			other := e.other.Load()
 			if other == nil || to.(slowEndpoint).nowhere {

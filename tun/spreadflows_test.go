@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -108,10 +109,12 @@ func (x *fan) setFit(link int, fit bool) {
 	now := x.fabric.clock.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prober.failed = false
-	clear(l.prober.asked[:])        // late answers do not count,
-	l.prober.latest = l.prober.next // nor do missing ones
-	l.prober.answered, l.prober.upSince, l.prober.leaving = now.Add(time.Hour), now.Add(-time.Hour), !fit
+	p := &l.prober
+	p.news, p.upSince, p.last.kind = now.Add(time.Hour), now.Add(-time.Hour), probeHello
+	if !fit {
+		p.last.kind = probeLeaving
+	}
+	p.arrived, p.quiet, p.awaiting = math.MaxUint64, math.MinInt, math.MinInt // no probe, nor the lack of one, changes that
 }
 
 func (x *fan) elect() {
@@ -457,7 +460,7 @@ func TestPacketsOfTheHostAreSpreadOverLinks(t *testing.T) {
 		}
 	}
 	for _, l := range links {
-		if x.fabric.deviceFor(l.own, l.prober.address, 0) != l.tun {
+		if x.fabric.deviceFor(l.own, l.far, 0) != l.tun {
 			t.Errorf("packets between the addresses of link %s use another", l.identity().Name)
 		}
 	}

@@ -144,7 +144,7 @@ func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint
 		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
 			continue
 		}
-		c, err := f.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.prober.address, port))
+		c, err := f.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.far, port))
 		if err != nil {
 			return nil, fmt.Errorf("link %s: connect to the far end's TCP port %d: %w", l.identity().Name, port, err)
 		}

@@ -144,7 +144,7 @@ var binds = []struct {
 	name string
 	make func() conn.Bind
 }{
-	{"ours", func() conn.Bind { return NewMux(Options{}).Link(anyKey) }},
+	{"ours", func() conn.Bind { return NewMux(Options{}).Link(anyKey, otherKey, nil) }},
 	{"StdNetBind", conn.NewStdNetBind},
 }
 
@@ -211,9 +211,9 @@ func BenchmarkSharedPort(b *testing.B) {
 		for _, size := range []int{64, 1400} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, size), func(b *testing.B) {
 				m := NewMux(Options{})
-				from, links := open(b, loopback4, Options{}), []*opened{openLink(b, m.Link(anyKey), 0)}
+				from, links := open(b, loopback4, Options{}), []*opened{openLink(b, m.Link(anyKey, otherKey, nil), 0)}
 				if c.links == 2 {
-					links = append(links, openLink(b, m.Link(anyKey), links[0].port))
+					links = append(links, openLink(b, m.Link(anyKey, otherKey, nil), links[0].port))
 				}
 				sink := open(b, loopback4, Options{})
 				for i, l := range links {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/link"
 )
 
 // Bind is the conn.Bind of a link.
@@ -22,8 +25,8 @@ type Bind interface {
 	UseOwnPort(own bool)
 }
 
-// link is the Bind of one WireGuard device.
-type link struct {
+// linkBind is the Bind of one WireGuard device.
+type linkBind struct {
 	mux     *Mux
 	own     device.NoisePublicKey
 	cookies device.CookieChecker     // for initiations to the public key own
@@ -34,19 +37,21 @@ type link struct {
 	mu      sync.Mutex              // serialises Open and Close, protects number
 	number  uint16                  // the last port opened or asked for; 0 = none
 	session atomic.Pointer[session] // nil while closed
+
+	crossing link.Crossing
 }
 
-var _ Bind = (*link)(nil)
+var _ Bind = (*linkBind)(nil)
 
 // UseOwnPort implements Bind.
-func (l *link) UseOwnPort(own bool) { l.ownPort.Store(own) }
+func (l *linkBind) UseOwnPort(own bool) { l.ownPort.Store(own) }
 
 // Open implements conn.Bind. One function receives for both address families, so that a device has
 // one receiving goroutine.
 //
 // Number 0 is the last port again: WireGuard forgets its port when it cannot be opened, and no peer would find
 // the link at another one.
-func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
+func (l *linkBind) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session.Load() != nil {
@@ -65,7 +70,7 @@ func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err e
 }
 
 // Close implements conn.Bind. Closing a closed link is a no-op.
-func (l *link) Close() error {
+func (l *linkBind) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session.Swap(nil)
@@ -76,13 +81,13 @@ func (l *link) Close() error {
 }
 
 // SetMark does nothing: marking packets requires a privilege.
-func (l *link) SetMark(uint32) error { return nil }
+func (l *linkBind) SetMark(uint32) error { return nil }
 
 // BatchSize implements conn.Bind.
-func (l *link) BatchSize() int { return conn.IdealBatchSize }
+func (l *linkBind) BatchSize() int { return conn.IdealBatchSize }
 
 // ParseEndpoint implements conn.Bind.
-func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
+func (l *linkBind) ParseEndpoint(s string) (conn.Endpoint, error) {
 	e, err := parseEndpoint(s)
 	if err != nil {
 		return nil, err
@@ -94,7 +99,7 @@ func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
 // toward returns the destination for an endpoint. If the link initiates to this address, the kernel
 // chooses the source, so that it can follow its routes. A peer that initiated gets answers from the
 // address to which it sent.
-func (l *link) toward(e *Endpoint) *Destination {
+func (l *linkBind) toward(e *Endpoint) *Destination {
 	if calls := l.calls.Load(); calls != nil && calls.addr == e.addr {
 		return &e.free
 	}
@@ -108,7 +113,7 @@ func (l *link) toward(e *Endpoint) *Destination {
 // packet nor uses them on decryption (RFC 6040 section 4.3, compatibility mode). If the path is
 // narrower than the interface, the kernel fragments, as it does by default: the ends of the tunnel
 // agreed on its MTU and cannot lower it for one path.
-func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
+func (l *linkBind) Send(bufs [][]byte, to conn.Endpoint) error {
 	s := l.session.Load()
 	if s == nil {
 		return net.ErrClosed
@@ -120,6 +125,9 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	for _, buf := range bufs {
 		if index, ok := announces(buf); ok {
 			l.mux.routes.learn(index, s)
+		}
+		if isInitiation(buf) {
+			l.crossing.Sent(time.Now())
 		}
 	}
 	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies also go to unauthenticated senders
@@ -160,7 +168,7 @@ func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) err
 
 // session is a link between Open and Close.
 type session struct {
-	link   *link
+	link   *linkBind
 	port   *port // of the Mux
 	own    *port // of this session; nil = none
 	poller *Poller
@@ -181,7 +189,7 @@ type session struct {
 	refused bool // further datagrams were refused: WireGuard has too many pending
 }
 
-func newSession(l *link, p *port) (*session, error) {
+func newSession(l *linkBind, p *port) (*session, error) {
 	poller, err := NewPoller()
 	if err != nil {
 		return nil, err
@@ -277,26 +285,20 @@ func (s *session) deliver(datagram []byte, from *Endpoint) {
 		}
 		s.bounds.pass(datagram)
 	}
-	at := s.count
-	if isInitiation(datagram) {
-		at = s.displace(from)
+	if isResponse(datagram) {
+		s.link.crossing.Answered(time.Now())
 	}
-	s.sizes[at] = copy(s.packets[at], datagram)
-	s.senders[at] = from
+	s.sizes[s.count] = copy(s.packets[s.count], datagram)
+	s.senders[s.count] = from
 	s.count++
 }
 
-// displace puts an initiation of this sender that the current call has at the end, and returns its place, for the next one of
-// that sender. After a stop of this process several wait. WireGuard answers the first and drops those that follow within 50 ms,
-// as a flood, but their sender waits for an answer to its last one, and tries again only some seconds later. If that is the first,
-// WireGuard drops the earlier ones, as replayed.
-func (s *session) displace(sender *Endpoint) (place int) {
-	for i := range s.count {
-		if isInitiation(s.packets[i][:s.sizes[i]]) && s.senders[i].(*Endpoint).addr == sender.addr {
-			s.sizes[s.count] = copy(s.packets[s.count], s.packets[i][:s.sizes[i]])
-			s.senders[s.count] = s.senders[i]
-			return i
+// keep delivers an initiation of the peer after a time, unless one of this end is answered until then.
+func (s *session) keep(datagram []byte, from *Endpoint, wait time.Duration) {
+	arrived, kept := time.Now(), slices.Clone(datagram)
+	time.AfterFunc(wait, func() {
+		if !s.link.crossing.Obsolete(arrived) && s.queue.put(kept, from) {
+			s.poller.Wake()
 		}
-	}
-	return s.count
+	})
 }

@@ -28,7 +28,7 @@ type opened struct {
 }
 
 // anyKey is the public key of links whose keys do not matter.
-var anyKey = device.NoisePublicKey{1}
+var anyKey, otherKey = device.NoisePublicKey{1}, device.NoisePublicKey{2}
 
 func openLink(tb testing.TB, b conn.Bind, number uint16) *opened {
 	tb.Helper()
@@ -113,7 +113,7 @@ func TestALinkSendsAndReceivesBothFamilies(t *testing.T) {
 		if host == "::1" {
 			open(t, loopback6, Options{}) // skips without IPv6
 		}
-		a, b := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
+		a, b := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 		var want [][]byte
 		for i := range 128 {
 			want = append(want, payload(i, 1400-10*(i/100)))
@@ -131,7 +131,7 @@ func TestALinkSendsAndReceivesBothFamilies(t *testing.T) {
 
 func TestEndpointsOfOneAddressAreOneValue(t *testing.T) {
 	t.Parallel()
-	a, b := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	a, b := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	var first conn.Endpoint
 	for range 3 {
 		a.send(t, b.endpoint(t, "127.0.0.1"), []byte("x"))
@@ -154,7 +154,7 @@ func TestEndpointsOfOneAddressAreOneValue(t *testing.T) {
 
 func TestEndpointsDescribeThePeer(t *testing.T) {
 	t.Parallel()
-	b := NewMux(Options{}).Link(anyKey)
+	b := NewMux(Options{}).Link(anyKey, otherKey, nil)
 	e, err := b.ParseEndpoint("[::ffff:192.0.2.1]:51840")
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestEndpointsDescribeThePeer(t *testing.T) {
 func TestALinkOpensAndClosesAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	l := m.Link(anyKey)
+	l := m.Link(anyKey, otherKey, nil)
 	port := ports.Free(t, 1)[0] // that no other socket takes while the link is closed
 	for range 20 {
 		fns, actual, err := l.Open(port)
@@ -218,7 +218,7 @@ func TestALinkOpensAndClosesAgainAndAgain(t *testing.T) {
 
 func TestSendingNothingIsNoError(t *testing.T) {
 	t.Parallel()
-	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	a := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	if err := a.Send(nil, a.endpoint(t, "127.0.0.1")); err != nil {
 		t.Error(err)
 	}
@@ -226,7 +226,7 @@ func TestSendingNothingIsNoError(t *testing.T) {
 
 func TestSendErrorsSayWhy(t *testing.T) {
 	t.Parallel()
-	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	a := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	if err := a.Send([][]byte{{1}}, &conn.StdNetEndpoint{}); !errors.Is(err, conn.ErrWrongEndpointType) {
 		t.Errorf("another bind's endpoint: %v", err)
 	}
@@ -235,7 +235,7 @@ func TestSendErrorsSayWhy(t *testing.T) {
 	if !errors.Is(err, unix.EMSGSIZE) {
 		t.Errorf("a datagram of 64 KiB: %v", err)
 	}
-	if n := a.Bind.(*link).mux.Counters().SendFailures; n != 1 {
+	if n := a.Bind.(*linkBind).mux.Counters().SendFailures; n != 1 {
 		t.Errorf("%d send failures", n)
 	}
 }
@@ -246,14 +246,14 @@ func TestSendingToAFamilyTheKernelLacksSaysSo(t *testing.T) {
 		s.Close()
 		t.Skip("this kernel has IPv6")
 	}
-	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	a := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	if err := a.Send([][]byte{{1}}, a.endpoint(t, "::1")); !errors.Is(err, unix.EAFNOSUPPORT) {
 		t.Errorf("Send: %v", err)
 	}
 }
 
 func TestReceivingThroughALinkDoesNotAllocate(t *testing.T) {
-	b, from := openLink(t, NewMux(Options{}).Link(anyKey), 0), open(t, loopback4, Options{})
+	b, from := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), open(t, loopback4, Options{})
 	to := NewDestination(netip.AddrPortFrom(loopback4.Addr(), b.port))
 	batch, p := NewBatch(8), payload(0, 1200)
 	allocations := testing.AllocsPerRun(100, func() {
@@ -278,7 +278,7 @@ func TestReceivingThroughALinkDoesNotAllocate(t *testing.T) {
 // peers.
 func TestT8_ForgedSendersAllocateNothing(t *testing.T) {
 	m, _, one, _ := trio(t)
-	s := one.Bind.(*link).session.Load()
+	s := one.Bind.(*linkBind).session.Load()
 	local := netip.MustParseAddr("127.0.0.1")
 	known := s.port.endpoints.of(netip.MustParseAddrPort("127.0.0.1:9"), local)
 	senders := 0

@@ -98,7 +98,12 @@ func (p *port) admit(message []byte, from netip.AddrPort, local netip.Addr, s *s
 	case admitted:
 		sender := p.endpoints.of(from, local)
 		for _, to := range d.sessions {
-			p.give(message, sender, to, s)
+			switch wait := to.link.crossing.Wait(time.Now()); {
+			case wait == 0:
+				p.give(message, sender, to, s)
+			case to == s || !p.single:
+				to.keep(message, sender, wait)
+			}
 		}
 	case challenged:
 		s.link.mux.initiations.Add(1) // first, so that the count is visible when the cookie arrives

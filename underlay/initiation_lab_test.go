@@ -16,7 +16,7 @@ func TestT8_CookiesForForgedAddressesLeaveQueueSpaceForPeers(t *testing.T) {
 	m := NewMux(Options{})
 	var peer, link *opened
 	if err := n.In(func() error {
-		peer, link = openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+		peer, link = openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 )
 
@@ -55,34 +54,6 @@ func TestT8_InitiationsFromMadeUpAddressesAreBounded(t *testing.T) {
 	j.flood(unprovenBurst*100*time.Microsecond, false, j.anywhere)
 	if j.was[admitted] != unprovenBurst {
 		t.Errorf("after a quiet second %d of %d are admitted", j.was[admitted], unprovenBurst)
-	}
-}
-
-// A peer waits for the answer to its last initiation, and WireGuard answers the first of those that arrive together.
-func TestF4_TheLastInitiationOfAPeerIsDeliveredFirst(t *testing.T) {
-	t.Parallel()
-	peer, other := newEndpoint(netip.MustParseAddrPort("192.0.2.1:51840"), netip.Addr{}), newEndpoint(netip.MustParseAddrPort("192.0.2.2:51840"), netip.Addr{})
-	s := &session{sizes: make([]int, 6), senders: make([]conn.Endpoint, 6)}
-	for range s.sizes {
-		s.packets = append(s.packets, make([]byte, 2000))
-	}
-	for _, received := range []struct {
-		message []byte
-		from    *Endpoint
-	}{
-		{transport(1, 1000), peer}, {initiation(11), peer}, {initiation(21), other}, {initiation(12), peer}, {transport(2, 32), peer}, {initiation(13), peer},
-	} {
-		s.deliver(received.message, received.from)
-	}
-	var got [][]byte
-	for i, p := range s.packets {
-		got = append(got, p[:s.sizes[i]])
-	}
-	equal(t, got, [][]byte{transport(1, 1000), initiation(13), initiation(21), initiation(11), transport(2, 32), initiation(12)})
-	for i, from := range s.senders {
-		if want := map[bool]*Endpoint{true: other, false: peer}[i == 2]; from != want {
-			t.Errorf("message %d is from %s, want %s", i, from.DstToString(), want.addr)
-		}
 	}
 }
 
@@ -171,9 +142,8 @@ func TestJudgingAllocatesNothing(t *testing.T) {
 func TestAnInitiationGoesToTheLinksOfItsKey(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	peer, one := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
-	otherKey := device.NoisePublicKey{2}
-	two, three := openLink(t, m.Link(otherKey), one.port), openLink(t, m.Link(otherKey), one.port)
+	peer, one := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
+	two, three := openLink(t, m.Link(otherKey, anyKey, nil), one.port), openLink(t, m.Link(otherKey, anyKey, nil), one.port)
 	peer.send(t, one.endpoint(t, "127.0.0.1"), initiationFor(otherKey, 5), initiation(6))
 	equal(t, one.next(t, 1), [][]byte{initiation(6)})
 	equal(t, two.next(t, 1), [][]byte{initiationFor(otherKey, 5)})
@@ -183,15 +153,38 @@ func TestAnInitiationGoesToTheLinksOfItsKey(t *testing.T) {
 	}
 }
 
+// Of two initiations that cross, one prevails: its end does not process the other before its own is answered, or is not
+// in time.
+func TestF1_AnInitiationThatCrossesAnotherWaitsForItsAnswer(t *testing.T) {
+	t.Parallel()
+	peer := openLink(t, NewMux(Options{}).Link(otherKey, anyKey, nil), 0)
+	answered, unanswered := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
+	for _, l := range []*opened{answered, unanswered} {
+		l.send(t, peer.endpoint(t, "127.0.0.1"), initiationFor(otherKey, 5))
+	}
+	peer.next(t, 2)
+	peer.send(t, answered.endpoint(t, "127.0.0.1"), initiation(6), response(7, 5))
+	equal(t, answered.next(t, 1), [][]byte{response(7, 5)})
+	peer.send(t, unanswered.endpoint(t, "127.0.0.1"), initiation(6), transport(5, 40))
+	equal(t, unanswered.next(t, 2), [][]byte{transport(5, 40), initiation(6)})
+	peer.send(t, answered.endpoint(t, "127.0.0.1"), transport(5, 48))
+	equal(t, answered.next(t, 1), [][]byte{transport(5, 48)})
+	// The end that does not prevail processes the other at once.
+	peer.send(t, answered.endpoint(t, "127.0.0.1"), initiation(8))
+	answered.next(t, 1)
+	answered.send(t, peer.endpoint(t, "127.0.0.1"), initiationFor(otherKey, 9))
+	equal(t, peer.next(t, 1), [][]byte{initiationFor(otherKey, 9)})
+}
+
 func TestT8_AnInitiationForNoKeyIsDroppedAndCounted(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	peer, one := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+	peer, one := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 	damaged := initiation(5)
 	damaged[40]++
 	for links := range uint64(2) { // a link that is alone, and one of two
 		if links == 1 {
-			openLink(t, m.Link(anyKey), one.port)
+			openLink(t, m.Link(anyKey, otherKey, nil), one.port)
 		}
 		peer.send(t, one.endpoint(t, "127.0.0.1"), damaged, initiation(5)[:initiationSize-1], append(initiation(5), 0), initiation(6))
 		equal(t, one.next(t, 1), [][]byte{initiation(6)})
@@ -204,7 +197,7 @@ func TestT8_AnInitiationForNoKeyIsDroppedAndCounted(t *testing.T) {
 func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	peer, link := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+	peer, link := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 	at := netip.MustParseAddr("127.0.0.1")
 	talks := func() bool { return m.open.Load().keyEntries[0].talksTo(at) }
 	link.send(t, peer.endpoint(t, at.String()), wireguard(messageCookie, 64, 4, 1))
@@ -222,7 +215,7 @@ func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *
 func TestT8_ACookieOpensThePortAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	peer, link := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+	peer, link := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 	var caller device.CookieGenerator
 	caller.Init(anyKey)
 	call := func() {

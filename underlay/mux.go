@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,14 +61,14 @@ func NewMux(o Options) *Mux {
 	return m
 }
 
-// Link returns the bind of another WireGuard device, whose private key belongs to the public key own.
-// All links must be opened with the same port, or with 0.
-func (m *Mux) Link(own device.NoisePublicKey) Bind { return m.BoundedLink(own, nil) }
-
-// BoundedLink is Link for a device that reports its progress to w. Datagrams beyond the limit are
-// dropped and counted as Counters.InboxFull.
-func (m *Mux) BoundedLink(own device.NoisePublicKey, w *Window) Bind {
-	l := &link{mux: m, own: own, window: w}
+// Link returns the bind of another WireGuard device: of the end with the public key own, whose only peer has
+// the key remote. All links must be opened with the same port, or with 0.
+//
+// The device reports its progress to w; datagrams beyond the limit are dropped and counted as
+// Counters.InboxFull. Nil: there is no limit.
+func (m *Mux) Link(own, remote device.NoisePublicKey, w *Window) Bind {
+	l := &linkBind{mux: m, own: own, window: w}
+	l.crossing.Prevails = bytes.Compare(own[:], remote[:]) < 0
 	l.cookies.Init(own)
 	return l
 }
@@ -132,7 +133,7 @@ func (m *Mux) setSessions(sessions []*session) {
 }
 
 // openSession opens the port, unless it is open, and adds a session.
-func (m *Mux) openSession(number uint16, l *link) (*session, error) {
+func (m *Mux) openSession(number uint16, l *linkBind) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	others := m.sessions()

@@ -17,8 +17,8 @@ import (
 func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	first := openLink(t, m.Link(anyKey), 0)
-	second := m.Link(anyKey)
+	first := openLink(t, m.Link(anyKey, otherKey, nil), 0)
+	second := m.Link(anyKey, otherKey, nil)
 	if _, _, err := second.Open(first.port ^ 1); err == nil || !strings.Contains(err.Error(), fmt.Sprint(first.port)) {
 		t.Errorf("another port: %v", err)
 	}
@@ -26,7 +26,7 @@ func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 		t.Errorf("port %d, want %d", same.port, first.port)
 	}
 	first.Close()
-	if third := openLink(t, m.Link(anyKey), 0); third.port != first.port {
+	if third := openLink(t, m.Link(anyKey, otherKey, nil), 0); third.port != first.port {
 		t.Errorf("port %d, want %d", third.port, first.port)
 	}
 }
@@ -36,8 +36,8 @@ func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 func trio(t *testing.T) (m *Mux, peer, one, two *opened) {
 	t.Helper()
 	m = NewMux(Options{})
-	peer, one = openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
-	two = openLink(t, m.Link(anyKey), one.port)
+	peer, one = openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
+	two = openLink(t, m.Link(anyKey, otherKey, nil), one.port)
 	one.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1001))
 	two.send(t, peer.endpoint(t, "127.0.0.1"), initiation(2002))
 	peer.next(t, 2)
@@ -79,7 +79,7 @@ func TestWhatNoLinkExpectsIsDroppedAndCounted(t *testing.T) {
 	t.Parallel()
 	m, peer, one, two := trio(t)
 	two.Close() // its index goes with it
-	three := openLink(t, m.Link(anyKey), one.port)
+	three := openLink(t, m.Link(anyKey, otherKey, nil), one.port)
 	peer.send(t, one.endpoint(t, "127.0.0.1"),
 		transport(2002, 32), transport(9, 32), []byte("too short"), bytes.Repeat([]byte{9}, 100), transport(1001, 32))
 	equal(t, one.next(t, 1), [][]byte{transport(1001, 32)})
@@ -120,7 +120,7 @@ func TestAnotherLinkTakesOverReading(t *testing.T) {
 		}
 		done <- err
 	}()
-	sessions := one.Bind.(*link).mux.sessions()
+	sessions := one.Bind.(*linkBind).mux.sessions()
 	wait.Until(t, "the second link waits", func() bool {
 		waits := &sessions[1].poller.waiting
 		if !waits.TryLock() {
@@ -142,8 +142,8 @@ func TestAnotherLinkTakesOverReading(t *testing.T) {
 func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	steady := openLink(t, m.Link(anyKey), 0)
-	peer := openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	steady := openLink(t, m.Link(anyKey, otherKey, nil), 0)
+	peer := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	to := steady.endpoint(t, "127.0.0.1")
 	stop := make(chan struct{})
 	var group sync.WaitGroup
@@ -166,7 +166,7 @@ func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 		}
 	})
 	for i := range 60 {
-		l := m.Link(anyKey)
+		l := m.Link(anyKey, otherKey, nil)
 		fns, _, err := l.Open(steady.port)
 		if err != nil {
 			t.Fatal(err)
@@ -222,8 +222,8 @@ func TestRoutesAreBounded(t *testing.T) {
 func TestOverflowsOutliveTheSockets(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{ReceiveBuffer: 4 << 10})
-	quiet := openLink(t, m.Link(anyKey), 0)
-	peer := openLink(t, NewMux(Options{DisableGSO: true}).Link(anyKey), 0)
+	quiet := openLink(t, m.Link(anyKey, otherKey, nil), 0)
+	peer := openLink(t, NewMux(Options{DisableGSO: true}).Link(anyKey, otherKey, nil), 0)
 	const sends, each = 4, 100
 	for range sends {
 		peer.send(t, quiet.endpoint(t, "127.0.0.1"), bytes.Fields(bytes.Repeat([]byte("datagram "), each))...)

@@ -11,7 +11,7 @@ import (
 func TestATapSeesSentAndReceivedDatagramsUntilItIsRemoved(t *testing.T) {
 	t.Parallel()
 	m, far := NewMux(Options{}), NewMux(Options{})
-	near, peer := openLink(t, m.Link(anyKey), 0), openLink(t, far.Link(anyKey), 0)
+	near, peer := openLink(t, m.Link(anyKey, otherKey, nil), 0), openLink(t, far.Link(anyKey, otherKey, nil), 0)
 	type sighting struct {
 		sent                  bool
 		localPort, remotePort uint16
@@ -48,7 +48,7 @@ func TestTappingDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates; run without -race")
 	}
 	m := NewMux(Options{})
-	one, two := openLink(t, m.Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	one, two := openLink(t, m.Link(anyKey, otherKey, nil), 0), openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 	count := 0
 	m.SetTap(func(_ bool, _, _ netip.AddrPort, datagram []byte) { count += len(datagram) })
 	bufs := [][]byte{bytes.Repeat([]byte("x"), 1000)}

@@ -32,7 +32,7 @@ func TestALinkKeepsItsPortAfterAFailure(t *testing.T) {
 	t.Parallel()
 	held := ports.Free(t, 1)[0]
 	holder := open(t, netip.AddrPortFrom(netip.IPv4Unspecified(), held), Options{})
-	l := NewMux(Options{}).Link(anyKey)
+	l := NewMux(Options{}).Link(anyKey, otherKey, nil)
 	for _, number := range []uint16{held, 0} {
 		if _, at, err := l.Open(number); !errors.Is(err, unix.EADDRINUSE) {
 			t.Fatalf("Open(%d) while port %d is in use: port %d, %v", number, held, at, err)
@@ -47,7 +47,7 @@ func TestALinkKeepsItsPortAfterAFailure(t *testing.T) {
 func TestALinkSendsFromANewPortAndReceivesAtBoth(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
-	peer, one := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+	peer, one := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 	to, shared := peer.endpoint(t, "127.0.0.1"), one.endpoint(t, "127.0.0.1")
 	seen := map[string]bool{shared.DstToString(): true}
 	for index := uint32(3000); index < 3003; index++ {
@@ -64,7 +64,7 @@ func TestALinkSendsFromANewPortAndReceivesAtBoth(t *testing.T) {
 		peer.send(t, shared, transport(index, 32))
 		equal(t, one.next(t, 1), [][]byte{transport(index, 32)})
 	}
-	two := openLink(t, m.Link(anyKey), one.port)
+	two := openLink(t, m.Link(anyKey, otherKey, nil), one.port)
 	two.send(t, to, initiation(2002))
 	peer.next(t, 1)
 	if from := peer.senders[0].DstToString(); from != shared.DstToString() {

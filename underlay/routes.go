@@ -44,6 +44,10 @@ func isInitiation(message []byte) bool {
 	return len(message) >= minMessageSize && binary.LittleEndian.Uint32(message) == messageInitiation
 }
 
+func isResponse(message []byte) bool {
+	return len(message) == responseSize && message[0] == messageResponse
+}
+
 func isCookie(message []byte) bool { return len(message) > 0 && message[0] == messageCookie }
 
 // addressee returns the receiver index of a received message that is not an initiation. ok is false if it is

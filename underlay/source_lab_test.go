@@ -18,7 +18,7 @@ func inNamespace(t *testing.T, own netip.Addr, addresses [2]netip.Addr) (*called
 	}
 	c := &called{addresses: addresses}
 	if err := n.In(func() error {
-		c.link = openLink(t, NewMux(Options{}).Link(anyKey), 0)
+		c.link = openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0)
 		c.caller = open(t, netip.AddrPortFrom(own, 0), Options{})
 		return nil
 	}); err != nil {
@@ -74,7 +74,7 @@ func TestNetns16_AnAddressThatIsGoneIsLetGo(t *testing.T) {
 			c.answers(t, from, f.own, bufs...) // no peer has initiated to it
 			c.answers(t, c.call(t, at), at, bufs...)
 		}
-		if failures := c.link.Bind.(*link).mux.Counters().SendFailures; failures != 0 {
+		if failures := c.link.Bind.(*linkBind).mux.Counters().SendFailures; failures != 0 {
 			t.Errorf("%d send failures, though all arrived", failures)
 		}
 	}

@@ -48,7 +48,7 @@ func (c *called) answers(t *testing.T, to conn.Endpoint, from netip.Addr, bufs .
 
 // onLoopback calls over 127.0.0.0/8, all of which is this machine's.
 func onLoopback(t *testing.T, o Options) *called {
-	c := &called{link: openLink(t, NewMux(o).Link(anyKey), 0), caller: open(t, loopback4, Options{}),
+	c := &called{link: openLink(t, NewMux(o).Link(anyKey, otherKey, nil), 0), caller: open(t, loopback4, Options{}),
 		addresses: [2]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}}
 	c.receiver = NewReceiver(c.caller)
 	return c
@@ -122,7 +122,7 @@ func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
 		}
 	}
 	c := onLoopback(t, Options{})
-	if err := unix.SetsockoptInt(c.link.Bind.(*link).mux.port.v4.fd.number, unix.IPPROTO_IP, unix.IP_PKTINFO, 0); err != nil {
+	if err := unix.SetsockoptInt(c.link.Bind.(*linkBind).mux.port.v4.fd.number, unix.IPPROTO_IP, unix.IP_PKTINFO, 0); err != nil {
 		t.Fatal(err)
 	}
 	from := c.call(t, c.addresses[1])

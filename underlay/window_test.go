@@ -14,7 +14,7 @@ import (
 func bounded(t *testing.T) (m *Mux, w *Window, peer, link *opened) {
 	t.Helper()
 	m, w = NewMux(Options{}), new(Window)
-	peer, link = openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.BoundedLink(anyKey, w), 0)
+	peer, link = openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, w), 0)
 	link.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1001))
 	peer.next(t, 1)
 	return m, w, peer, link

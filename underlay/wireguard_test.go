@@ -115,8 +115,8 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 			open(t, loopback6, Options{}) // skips without IPv6
 		}
 		keyA, keyB := newKey(t), newKey(t)
-		a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
-		b := newTunnel(t, NewMux(Options{}).Link(public(keyB)), "10.9.0.2", keyB)
+		a := newTunnel(t, NewMux(Options{}).Link(public(keyA), public(keyB), nil), "10.9.0.1", keyA)
+		b := newTunnel(t, NewMux(Options{}).Link(public(keyB), public(keyA), nil), "10.9.0.2", keyB)
 		portB := b.up(t)
 		a.set(t, "listen_port=%d\n", ports.Free(t, 1)[0]) // which stays free while it is closed
 		a.up(t)
@@ -139,8 +139,8 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 func TestAWindowFollowsWhatWireGuardDecrypts(t *testing.T) {
 	t.Parallel()
 	keyA, keyB, w := newKey(t), newKey(t), new(Window)
-	a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
-	b := newTunnelWith(t, w, NewMux(Options{}).BoundedLink(public(keyB), w), "10.9.0.2", keyB)
+	a := newTunnel(t, NewMux(Options{}).Link(public(keyA), public(keyB), nil), "10.9.0.1", keyA)
+	b := newTunnelWith(t, w, NewMux(Options{}).Link(public(keyB), public(keyA), w), "10.9.0.2", keyB)
 	a.up(t)
 	a.peer(t, b, keyB, "127.0.0.1", b.up(t))
 	b.peer(t, a, keyA, "", 0)
@@ -161,7 +161,7 @@ func TestAWindowFollowsWhatWireGuardDecrypts(t *testing.T) {
 func TestWireGuardTalksToItsOwnBind(t *testing.T) {
 	t.Parallel()
 	keyA, keyB := newKey(t), newKey(t)
-	a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
+	a := newTunnel(t, NewMux(Options{}).Link(public(keyA), public(keyB), nil), "10.9.0.1", keyA)
 	b := newTunnel(t, conn.NewStdNetBind(), "10.9.0.2", keyB)
 	port := a.up(t)
 	b.up(t)
@@ -187,10 +187,10 @@ func TestLinksOfDifferentKeysShareAPort(t *testing.T) {
 func testSharedPort(t *testing.T, own1, own2 *ecdh.PrivateKey) {
 	key1, key2 := newKey(t), newKey(t)
 	mux := NewMux(Options{})
-	link1 := newTunnel(t, mux.Link(public(own1)), "10.9.0.1", own1)
-	link2 := newTunnel(t, mux.Link(public(own2)), "10.9.1.1", own2)
-	remote1 := newTunnel(t, NewMux(Options{}).Link(public(key1)), "10.9.0.2", key1)
-	remote2 := newTunnel(t, NewMux(Options{}).Link(public(key2)), "10.9.1.2", key2)
+	link1 := newTunnel(t, mux.Link(public(own1), public(key1), nil), "10.9.0.1", own1)
+	link2 := newTunnel(t, mux.Link(public(own2), public(key2), nil), "10.9.1.1", own2)
+	remote1 := newTunnel(t, NewMux(Options{}).Link(public(key1), public(own1), nil), "10.9.0.2", key1)
+	remote2 := newTunnel(t, NewMux(Options{}).Link(public(key2), public(own2), nil), "10.9.1.2", key2)
 
 	port := link1.up(t)
 	link2.set(t, "listen_port=%d\n", port)

@@ -64,7 +64,7 @@ var (
 	linkBytes     = describe("link_bytes_total", "Bytes of IP packets forwarded, by link.", "peer", "direction")
 	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU if a packet of that size has reached the far end within the last 15 s, else 0.", "peer")
 	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
-	lostDesc      = describe("link_probes_lost_total", "Link probes without an answer in time.", "peer")
+	lostDesc      = describe("link_probes_lost_total", "Link probes of the remote gateway that did not arrive while the link was up.", "peer")
 	receivedDesc  = describe("wireguard_received_bytes_total", "Bytes of WireGuard datagrams received.", "peer")
 	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
 	rejectedDesc  = describe("wireguard_rejected_handshakes_total", "Handshake messages that WireGuard rejected.", "peer")

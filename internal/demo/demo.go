@@ -86,7 +86,7 @@ type step struct {
 
 func (d *Demo) steps() []step {
 	return []step{
-		{name: "link", goal: "link probes are answered in both directions", run: d.link, required: true},
+		{name: "link", goal: "link probes cross in both directions", run: d.link, required: true},
 		{name: "ping-ipv4", goal: "pod b answers every ping from pod a", run: d.ping(v4)},
 		{name: "ping-ipv6", goal: "pod b answers every ping from pod a", run: d.ping(v6)},
 		{name: "http", goal: "pod a fetches a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},

@@ -16,15 +16,15 @@ func (d *Demo) link(ctx context.Context, s *Step) error {
 			select {
 			case <-ctx.Done():
 				return &mismatch{
-					"an answer to a link probe of gateway " + c.name,
-					fmt.Sprintf("no answer to %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
+					"link probes that cross to and from gateway " + c.name,
+					fmt.Sprintf("none of %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
 				}
 			case <-time.After(pollInterval):
 			}
 		}
 	}
 	status := d.a.gateway.Fabric().Status()[0]
-	s.Summary = fmt.Sprintf("up after %s: link probes are answered in both directions", seconds(time.Since(d.started).Seconds()))
+	s.Summary = fmt.Sprintf("up after %s: link probes cross in both directions", seconds(time.Since(d.started).Seconds()))
 	s.Figure = &Figure{"round trip", status.RTT.Seconds(), "s"}
 	return nil
 }

@@ -8,8 +8,8 @@ const module = "strait.dev/strait/"
 // layers are all packages, lowest first. A package imports only from the lines above its
 // own. A new package must be added here.
 var layers = [][]string{
-	{"packet", "config", "internal/ratelimit", "internal/resident", "internal/smallfile"},
-	{"geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture"},
+	{"packet", "config", "internal/ratelimit", "internal/smallfile"},
+	{"geneve", "vxlan", "link", "nodeprobe", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/api/cilium", "k8s/rbac", "k8s/install"},
 	{"k8s/peering", "k8s/services/merge"},
 	{"gateway"},
@@ -41,7 +41,7 @@ var layers = [][]string{
 }
 
 // pure are the packages of the layers L0 to L2: functions of their arguments.
-var pure = []string{"packet", "config", "geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
+var pure = []string{"packet", "config", "geneve", "vxlan", "link", "nodeprobe", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
 
 // aside are packages that belong to no layer: tests and their tools. Only tests import
 // them.

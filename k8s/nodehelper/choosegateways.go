@@ -54,8 +54,7 @@ func (t *translation) linked(p *v1alpha1.Peering) (all []gateway) {
 	return all
 }
 
-// usability ranks a gateway by its last answer. A gateway of an earlier version does not say
-// whether it has links.
+// usability ranks a gateway by its last answer.
 func (t *translation) usability(name string) usability {
 	state, answers := t.answers[name]
 	switch {

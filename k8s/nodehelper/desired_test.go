@@ -222,7 +222,7 @@ func TestTheGatewaysThatServe(t *testing.T) {
 		want     string
 	}{
 		{"all that have a link", answers{"b-0": up, "b-1": up, "b-2": up}, "", "b-1", "", nil, "b-0 b-1 b-2"},
-		{"one of an earlier version may have a link", answers{"b-0": up, "b-1": unknown, "b-2": none}, "", "", "", nil, "b-0 b-1"},
+		{"one that has not said may have a link", answers{"b-0": up, "b-1": unknown, "b-2": none}, "", "", "", nil, "b-0 b-1"},
 		{"not those without a link", answers{"b-0": up, "b-1": none, "b-2": up}, "", "b-0 b-1 b-2", "", nil, "b-0 b-2"},
 		{"not those that leave", answers{"b-0": up, "b-1": up, "b-2": leaving}, "", "b-0 b-1 b-2", "", nil, "b-0 b-1"},
 		{"not those that do not answer", answers{"b-0": up}, "", "b-0 b-1 b-2", "", nil, "b-0"},

@@ -1,0 +1,145 @@
+package tun
+
+import "time"
+
+// fit returns the fitness of the link.
+func (l *Link) fit(now time.Time) fitness {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prober.fit(now)
+}
+
+// upSince returns since when the link has been up; zero: it is down.
+func (l *Link) upSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prober.upSince
+}
+
+// steady returns how long the link had been up when both directions last worked.
+func (l *Link) steady() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prober.steady()
+}
+
+// listen notes what the device has received. l.mu is held.
+func (l *Link) listen() {
+	last := l.tun.lastReceived()
+	if last.IsZero() {
+		return
+	}
+	if at := l.clock.converted(last); at.After(l.received) {
+		l.received = at
+	}
+}
+
+// tick returns the probe that is due.
+func (l *Link) tick(mtu int, leaving bool, now time.Time) probe {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen()
+	received, silence := l.received.After(l.heard), maxSilence
+	l.heard = l.received
+	if !l.received.IsZero() {
+		silence = max(now.Sub(l.received), 0)
+	}
+	return l.prober.tick(received, silence, mtu, leaving, now)
+}
+
+// taken is what a probe of the far end meant.
+type taken struct {
+	changed bool          // the fitness of the link is another than before
+	leaves  bool          // the far end says for the first time that it is about to end the link
+	rtt     time.Duration // a round trip; 0: it gave none
+}
+
+// took processes the probe of a tick of the far end.
+func (l *Link) took(q probe, now time.Time) (t taken) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, left := l.prober.fit(now), l.prober.last.kind == probeLeaving
+	if _, measured := l.prober.take(q, now); measured {
+		t.rtt = l.prober.rtt
+	}
+	fit := l.prober.fit(now)
+	if before == down && fit != down {
+		l.path.restart(l.path.target, l.path.ceiling)
+	}
+	t.changed = fit != before
+	t.leaves = l.prober.last.kind == probeLeaving && !left
+	return t
+}
+
+// askPath returns the sizes of the probes of the path that are due, 0 for none. ceiling is the MTU of this end's interfaces.
+func (l *Link) askPath(ceiling int, now time.Time) (sizes [2]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prober.fit(now) == down {
+		return sizes
+	}
+	target := ceiling
+	if far := int(l.prober.last.mtu); far != 0 {
+		target = min(target, max(far, minAnnouncedMTU))
+	}
+	sizes[0], sizes[1] = l.path.ask(target, ceiling, 2*l.prober.rtt+probeInterval, now)
+	return sizes
+}
+
+// crossed notes that a packet of a size has reached the far end.
+func (l *Link) crossed(size int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.path.answer(size, now)
+}
+
+// settle logs a change of the link, and reports one.
+func (l *Link) settle(now time.Time) (changed, up bool) {
+	l.mu.Lock()
+	up = l.prober.fit(now) != down
+	changed, l.wasUp = up != l.wasUp, up
+	rtt, unproven, silence := l.prober.rtt, now.Sub(l.prober.news), now.Sub(l.received)
+	l.mu.Unlock()
+	if !up {
+		l.lookAgain()
+	}
+	switch {
+	case changed && up:
+		l.logger().Info("link is up", "rtt", rtt)
+	case changed:
+		l.logger().Warn("link is down: no probe crosses", "for", unproven.Round(time.Millisecond), "received", silence.Round(time.Millisecond))
+	}
+	return changed, up
+}
+
+// alive reports whether the far end is up: probes cross, or, if it has never sent any because it is not
+// Strait, it completes handshakes. received is when its last packet arrived; zero = never.
+func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
+	l.mu.Lock()
+	l.listen()
+	up, probes, received := l.prober.fit(now) != down, l.prober.last.kind != 0, l.received
+	if up {
+		l.counted = 0
+	}
+	l.mu.Unlock()
+	if up {
+		return true, received
+	}
+	s := l.session()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counted != 0 && s.received > l.counted { // authenticated messages, handshakes and keepalives included
+		l.received = now
+	}
+	l.counted = max(s.received, 1)
+	return !probes && time.Since(s.handshake) < handshakeFresh, l.received
+}
+
+// carries reports whether packets arrive in the session, and the peer does not say that it receives none.
+func (l *Link) carries(now time.Time) bool {
+	l.mu.Lock()
+	unreached := l.prober.last.unreached()
+	l.mu.Unlock()
+	last := l.tun.lastReceived()
+	return !unreached && !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
+}
