@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"strait.dev/strait/link"
 )
 
 // Initiating: a link with endpoints sends handshake initiations to the peer until the peer
@@ -134,7 +136,7 @@ func (l *Link) call(ctx context.Context) {
 	isUp := false
 	for ok := true; ok; ok = l.wait(ctx, isUp) {
 		now := l.clock.now()
-		isUp = l.fit(now) != down
+		isUp = l.fit(now) != link.Down
 		l.checkReplayed(&c, now)
 		endpoints := *l.endpoints.Load()
 		if len(endpoints) == 0 {

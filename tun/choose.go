@@ -3,6 +3,8 @@ package tun
 import (
 	"slices"
 	"time"
+
+	"strait.dev/strait/link"
 )
 
 // settled is how long a preferred link must have been up when its last probe was answered before traffic
@@ -26,7 +28,7 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 			best, fit = l, f
 		}
 	}
-	if at < 0 || best != present || fit == down {
+	if at < 0 || best != present || fit == link.Down {
 		return best
 	}
 	for _, l := range links[:at] {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 )
 
@@ -83,7 +84,7 @@ func parseClaim(b []byte) (addresses []netip.Addr, ok bool) {
 func (f *Fabric) claim(now time.Time) {
 	var message []byte
 	for _, l := range *f.links.Load() {
-		if l.fit(now) == down || now.Sub(l.claimed) < claimInterval && !l.claimed.Before(l.upSince()) {
+		if l.fit(now) == link.Down || now.Sub(l.claimed) < claimInterval && !l.claimed.Before(l.upSince()) {
 			continue
 		}
 		if message == nil {
@@ -154,7 +155,7 @@ func (f *Fabric) pin(members []*member) {
 	owners := make(map[netip.Addr]owner)
 	for _, m := range members {
 		o := owner{gateway: m.link.label.Load().gateway}
-		if m.fit != down {
+		if m.fit != link.Down {
 			o.device = m.link.tun
 		}
 		for _, a := range m.claims() {

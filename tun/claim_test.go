@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
 )
@@ -53,7 +54,7 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("10.70.0.2")
 	f := &Fabric{Gateway: gateway.New(new(gateway.Table))}
-	claims := func(name string, fit fitness, claims ...netip.Addr) *member {
+	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
 		l.claims = claims
 		return &member{links: []*Link{l}, link: l, fit: fit}
@@ -63,15 +64,15 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 		members []*member
 		want    map[netip.Addr]string // empty = not reachable
 	}{
-		{"one remote gateway", []*member{claims("x", up, a)}, nil},
-		{"each claims its own", []*member{claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
-		{"another claims it too, and comes first", []*member{claims("z", up, a), claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
-		{"the owner is down", []*member{claims("z", up, a), claims("x", down, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
-		{"it is up again", []*member{claims("z", up, a), claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
-		{"one that ends still has its flows", []*member{claims("z", ending, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
-		{"no claimant is up", []*member{claims("z", down, a), claims("x", down, a), claims("y", up, b)}, map[netip.Addr]string{a: "", b: "y"}},
-		{"claims are withdrawn", []*member{claims("z", up), claims("y", up, b)}, map[netip.Addr]string{b: "y"}},
-		{"gateways are removed", []*member{claims("z", up)}, nil},
+		{"one remote gateway", []*member{claims("x", link.Up, a)}, nil},
+		{"each claims its own", []*member{claims("x", link.Up, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
+		{"another claims it too, and comes first", []*member{claims("z", link.Up, a), claims("x", link.Up, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
+		{"the owner is down", []*member{claims("z", link.Up, a), claims("x", link.Down, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"it is up again", []*member{claims("z", link.Up, a), claims("x", link.Up, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"one that ends still has its flows", []*member{claims("z", link.Ending, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"no claimant is up", []*member{claims("z", link.Down, a), claims("x", link.Down, a), claims("y", link.Up, b)}, map[netip.Addr]string{a: "", b: "y"}},
+		{"claims are withdrawn", []*member{claims("z", link.Up), claims("y", link.Up, b)}, map[netip.Addr]string{b: "y"}},
+		{"gateways are removed", []*member{claims("z", link.Up)}, nil},
 	} {
 		f.pin(c.members)
 		for _, address := range []netip.Addr{a, b} {
@@ -179,7 +180,7 @@ func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 	links := *p.fabric.links.Load()
 	p.setFit(0, false)
 	links[0].mu.Lock()
-	links[0].prober.upSince = time.Time{} // it is down, and not only ending
+	links[0].prober.UpSince = time.Time{} // it is down, and not only ending
 	links[0].mu.Unlock()
 	p.elect()
 	p.packets()

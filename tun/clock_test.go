@@ -5,12 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strait.dev/strait/link"
 )
 
 // probing is one end of a link whose far end runs all the time, a millisecond away.
 type probing struct {
 	clock *clock
-	prober
+	link.Prober
 	theirs uint64 // sequence of the last probe of the far end
 }
 
@@ -18,19 +20,19 @@ type probing struct {
 //
 //strait:virtualtime
 func (p *probing) run(d time.Duration) {
-	for ; d > 0; d -= probeInterval {
+	for ; d > 0; d -= link.Interval {
 		now := p.clock.now()
-		sent := p.tick(p.theirs > 0, 0, 1420, false, now)
+		sent := p.Tick(p.theirs > 0, 0, 1420, false, now)
 		time.Sleep(time.Millisecond)
-		p.arrive(sent.sequence)
-		time.Sleep(probeInterval - time.Millisecond)
+		p.arrive(sent.Sequence)
+		time.Sleep(link.Interval - time.Millisecond)
 	}
 }
 
 // arrive receives a probe.
 func (p *probing) arrive(arrived uint64) {
 	p.theirs++
-	p.take(probe{kind: probeHello, sequence: p.theirs, arrived: arrived}, p.clock.now())
+	p.Take(link.Probe{Kind: link.Hello, Sequence: p.theirs, Arrived: arrived}, p.clock.now())
 }
 
 func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
@@ -38,21 +40,21 @@ func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
 	for _, gap := range []time.Duration{clockGap + time.Millisecond, 5 * time.Second, clockPause - time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
-			p.run(3 * probeInterval)
-			since := p.upSince
-			sent := p.tick(true, 0, 1420, false, p.clock.now()) // has not arrived when the process stops
+			p.run(3 * link.Interval)
+			since := p.UpSince
+			sent := p.Tick(true, 0, 1420, false, p.clock.now()) // has not arrived when the process stops
 			time.Sleep(gap)
 			now := p.clock.now() // whichever decision comes first
-			if p.fit(now) != up || !p.upSince.Equal(since) {
-				t.Errorf("after a gap of %v: %v since %v, want up since %v", gap, p.fit(now), p.upSince, since)
+			if p.Fit(now) != link.Up || !p.UpSince.Equal(since) {
+				t.Errorf("after a gap of %v: %v since %v, want up since %v", gap, p.Fit(now), p.UpSince, since)
 			}
-			if p.arrive(sent.sequence); p.rtt >= probeInterval {
-				t.Errorf("the probe that waited for %v: a round trip of %v", gap, p.rtt)
+			if p.arrive(sent.Sequence); p.RTT >= link.Interval {
+				t.Errorf("the probe that waited for %v: a round trip of %v", gap, p.RTT)
 			}
 			if got := (Gaps{p.clock.gaps.Count, p.clock.gaps.Longest}); got != (Gaps{1, gap}) {
 				t.Errorf("gaps: %+v, want one of %v", got, gap)
 			}
-			if p.run(3 * probeInterval); !p.upSince.Equal(since) {
+			if p.run(3 * link.Interval); !p.UpSince.Equal(since) {
 				t.Error("down after the gap")
 			}
 		})
@@ -65,17 +67,17 @@ func TestF4_AProcessThatStoodStillForLongTrustsNoLink(t *testing.T) {
 	for _, gap := range []time.Duration{clockPause, 30 * time.Second, 2 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
-			p.run(3 * probeInterval)
-			old := p.sent
+			p.run(3 * link.Interval)
+			old := p.Sent
 			time.Sleep(gap)
 			p.arrive(old) // waited in the socket
 			for range 3 {
-				if p.fit(p.clock.now()) != down {
+				if p.Fit(p.clock.now()) != link.Down {
 					t.Fatalf("up after a gap of %v without a probe", gap)
 				}
-				p.tick(true, 0, 1420, false, p.clock.now())
+				p.Tick(true, 0, 1420, false, p.clock.now())
 			}
-			if p.run(probeInterval); p.fit(p.clock.now()) != up {
+			if p.run(link.Interval); p.Fit(p.clock.now()) != link.Up {
 				t.Errorf("not up after a gap of %v, though a probe has crossed", gap)
 			}
 		})
@@ -87,13 +89,13 @@ func TestF4_ALinkThatDoesNotAnswerAfterAGapGoesDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
-		p.run(probeInterval)
+		p.run(link.Interval)
 		time.Sleep(5 * time.Second)
-		for range probeMisses {
-			p.tick(false, 0, 1420, false, p.clock.now())
-			time.Sleep(probeInterval)
+		for range link.Misses {
+			p.Tick(false, 0, 1420, false, p.clock.now())
+			time.Sleep(link.Interval)
 		}
-		if p.fit(p.clock.now()) != down {
+		if p.Fit(p.clock.now()) != link.Down {
 			t.Error("up without a probe after the gap")
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"strait.dev/strait/link"
 	"strait.dev/strait/underlay"
 )
 
@@ -12,7 +13,7 @@ import (
 type member struct {
 	links  []*Link
 	link   *Link // the one in use
-	fit    fitness
+	fit    link.Fitness
 	steady time.Duration // how long link had been up when both directions last worked
 	lane   *lane
 }
@@ -171,19 +172,19 @@ func (f *Fabric) failed(err error) {
 // carriers returns the members that carry packets. One that comes up while others carry packets does so
 // once it has settled.
 func carriers(members []*member) (live []*member) {
-	best := down
+	best := link.Down
 	for _, m := range members {
 		best = max(best, m.fit)
 	}
 	for _, m := range members {
-		if m.fit == best && (best != up || m.lane.live || m.steady >= settled) {
+		if m.fit == best && (best != link.Up || m.lane.live || m.steady >= settled) {
 			live = append(live, m)
 		}
 	}
 	switch {
-	case best != down && len(live) > 0:
+	case best != link.Down && len(live) > 0:
 		return live
-	case best != down:
+	case best != link.Down:
 		return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.fit != best })
 	case len(members) == 0:
 		return nil
@@ -255,7 +256,7 @@ func (l *Link) logActive(active bool, now time.Time) {
 	switch {
 	case !active:
 		l.logger().Info("link is no longer active")
-	case l.fit(now) == down: // until a probe comes back, "link is up" is still to be logged
+	case l.fit(now) == link.Down: // until a probe comes back, "link is up" is still to be logged
 		l.logger().Debug("link is selected, and has not answered yet")
 	default:
 		l.logger().Info("link is active")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
@@ -14,7 +15,7 @@ import (
 
 // probe probes every link regularly, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
-	ticks := time.NewTicker(probeInterval)
+	ticks := time.NewTicker(link.Interval)
 	defer ticks.Stop()
 	for {
 		now := f.clock.now()
@@ -78,7 +79,7 @@ func (f *Fabric) linkChanged() {
 func (f *Fabric) askPath(l *Link, now time.Time) {
 	for _, size := range l.askPath(f.Gateway.Table().LocalMTU(), now) {
 		if size != 0 {
-			f.sendProbe(probe{kind: probeAsk, mtu: uint16(f.ownMTU()), sequence: uint64(size)}, l, size)
+			f.sendProbe(link.Probe{Kind: link.AskSize, MTU: uint16(f.ownMTU()), Sequence: uint64(size)}, l, size)
 		}
 	}
 }
@@ -94,8 +95,8 @@ func (f *Fabric) ownMTU() int {
 
 // sendProbe sends a probe in a packet of at least size bytes. It does not pass the host's stack, which would fragment a packet
 // that is larger than the MTU in use.
-func (f *Fabric) sendProbe(p probe, l *Link, size int) {
-	b := p.append(nil)
+func (f *Fabric) sendProbe(p link.Probe, l *Link, size int) {
+	b := p.Append(nil)
 	if padding := max(size, probeSize) - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)
 	}
@@ -110,7 +111,7 @@ func (f *Fabric) takeProbe(b []byte, l *Link) bool {
 	if !l.isProbe(b) {
 		return false
 	}
-	if p, ok := parseProbe(b[probeHeaders:]); ok {
+	if p, ok := link.ParseProbe(b[probeHeaders:]); ok {
 		f.receiveProbe(p, l)
 	}
 	return true
@@ -119,14 +120,14 @@ func (f *Fabric) takeProbe(b []byte, l *Link) bool {
 // receiveProbe processes a probe of the far end. The goroutine that decrypts calls it, so WireGuard has
 // an address for the peer. Nothing in it waits: WireGuard holds the lock of its settings while it closes or removes a peer, and
 // waits for that goroutine to end.
-func (f *Fabric) receiveProbe(p probe, l *Link) {
+func (f *Fabric) receiveProbe(p link.Probe, l *Link) {
 	now := f.clock.now()
-	switch p.kind {
-	case probeAsk:
-		f.sendProbe(probe{kind: probeAnswer, mtu: uint16(f.ownMTU()), sequence: p.sequence}, l, 0)
+	switch p.Kind {
+	case link.AskSize:
+		f.sendProbe(link.Probe{Kind: link.SizeArrived, MTU: uint16(f.ownMTU()), Sequence: p.Sequence}, l, 0)
 		return
-	case probeAnswer:
-		l.crossed(int(min(p.sequence, packet.MaxLen)), now)
+	case link.SizeArrived:
+		l.crossed(int(min(p.Sequence, packet.MaxLen)), now)
 		f.askPath(l, now)
 		return
 	}
@@ -200,8 +201,8 @@ func (f *Fabric) announce(now time.Time) {
 	links := *f.links.Load()
 	for _, l := range links {
 		l.mu.Lock()
-		if m := int(l.prober.last.mtu); m != 0 && (smallest == 0 || m < smallest) {
-			smallest = max(m, minAnnouncedMTU)
+		if m := int(l.prober.Last.MTU); m != 0 && (smallest == 0 || m < smallest) {
+			smallest = max(m, link.MinMTU)
 		}
 		l.mu.Unlock()
 	}
@@ -227,8 +228,8 @@ func (f *Fabric) limitPath(now time.Time) (limit int) {
 	known := false
 	for _, l := range *f.links.Load() {
 		l.mu.Lock()
-		up, of := l.prober.fit(now) != down, l.path.limit
-		settled := l.path.settled
+		up, of := l.prober.Fit(now) != link.Down, l.path.Limit
+		settled := l.path.Settled
 		l.mu.Unlock()
 		if !up {
 			continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/link"
 	"strait.dev/strait/test/wait"
 )
 
@@ -19,7 +20,7 @@ func TestOnlyRoundTripsAreObserved(t *testing.T) {
 	crosses := func(after time.Duration) taken {
 		sent := l.tick(testMTU, false, now)
 		now = now.Add(after)
-		return l.took(probe{kind: probeHello, sequence: sent.sequence, arrived: sent.sequence}, now)
+		return l.took(link.Probe{Kind: link.Hello, Sequence: sent.Sequence, Arrived: sent.Sequence}, now)
 	}
 	if r := crosses(2 * time.Second); !r.changed || r.rtt != 0 {
 		t.Errorf("of the first probe, which waited: %+v", r)
@@ -29,7 +30,7 @@ func TestOnlyRoundTripsAreObserved(t *testing.T) {
 			t.Errorf("a round trip of %v: %+v", trip, r)
 		}
 	}
-	if r := l.took(probe{kind: probeHello, sequence: 10, arrived: 3}, now.Add(time.Second)); r.rtt != 0 {
+	if r := l.took(link.Probe{Kind: link.Hello, Sequence: 10, Arrived: 3}, now.Add(time.Second)); r.rtt != 0 {
 		t.Errorf("of a probe that says nothing new: %+v", r)
 	}
 }
@@ -42,12 +43,12 @@ func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	for _, mtus := range [][]uint16{{}, {0}, {1390, 1400}, {0, 1400}, {0, 0}, {0, 1380}, {1400, 1}, {}} {
 		var links []*Link
 		for _, mtu := range mtus {
-			links = append(links, &Link{prober: prober{last: probe{mtu: mtu}}})
+			links = append(links, &Link{prober: link.Prober{Last: link.Probe{MTU: mtu}}})
 		}
 		f.links.Store(&links)
 		f.announce(time.Now())
 	}
-	if want := []int{1390, 1400, 1380, minAnnouncedMTU, 0}; !slices.Equal(announced, want) {
+	if want := []int{1390, 1400, 1380, link.MinMTU, 0}; !slices.Equal(announced, want) {
 		t.Errorf("announced %v, want %v", announced, want)
 	}
 }
@@ -79,7 +80,7 @@ func TestAProbeIsAnsweredWhileWireGuardIsConfigured(t *testing.T) {
 	l.tun.peerKnown.Store(false) // as before the first tick of an end that does not initiate
 	var answered atomic.Bool
 	go func() {
-		a.fabric.receiveProbe(probe{kind: probeAsk, mtu: testMTU, sequence: 1}, l)
+		a.fabric.receiveProbe(link.Probe{Kind: link.AskSize, MTU: testMTU, Sequence: 1}, l)
 		answered.Store(true)
 	}()
 	wait.Until(t, "the probe is answered", answered.Load)

@@ -19,6 +19,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/underlay"
 )
 
@@ -74,8 +75,8 @@ type Link struct {
 	ending   atomic.Bool // removed: it only receives, and tells the far end so
 
 	mu       sync.Mutex
-	prober   prober
-	path     pathProber
+	prober   link.Prober
+	path     link.Path
 	received time.Time        // when the last authenticated packet of the far end arrived
 	heard    time.Time        // received at the last tick
 	wasUp    bool             // the last state logged

@@ -1,26 +1,30 @@
 package tun
 
-import "time"
+import (
+	"time"
+
+	"strait.dev/strait/link"
+)
 
 // fit returns the fitness of the link.
-func (l *Link) fit(now time.Time) fitness {
+func (l *Link) fit(now time.Time) link.Fitness {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.prober.fit(now)
+	return l.prober.Fit(now)
 }
 
 // upSince returns since when the link has been up; zero: it is down.
 func (l *Link) upSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.prober.upSince
+	return l.prober.UpSince
 }
 
 // steady returns how long the link had been up when both directions last worked.
 func (l *Link) steady() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.prober.steady()
+	return l.prober.Steady()
 }
 
 // listen notes what the device has received. l.mu is held.
@@ -35,16 +39,16 @@ func (l *Link) listen() {
 }
 
 // tick returns the probe that is due.
-func (l *Link) tick(mtu int, leaving bool, now time.Time) probe {
+func (l *Link) tick(mtu int, leaving bool, now time.Time) link.Probe {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listen()
-	received, silence := l.received.After(l.heard), maxSilence
+	received, silence := l.received.After(l.heard), link.MaxSilence
 	l.heard = l.received
 	if !l.received.IsZero() {
 		silence = max(now.Sub(l.received), 0)
 	}
-	return l.prober.tick(received, silence, mtu, leaving, now)
+	return l.prober.Tick(received, silence, mtu, leaving, now)
 }
 
 // taken is what a probe of the far end meant.
@@ -55,19 +59,19 @@ type taken struct {
 }
 
 // took processes the probe of a tick of the far end.
-func (l *Link) took(q probe, now time.Time) (t taken) {
+func (l *Link) took(q link.Probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, left := l.prober.fit(now), l.prober.last.kind == probeLeaving
-	if _, measured := l.prober.take(q, now); measured {
-		t.rtt = l.prober.rtt
+	before, left := l.prober.Fit(now), l.prober.Last.Kind == link.Leaving
+	if _, measured := l.prober.Take(q, now); measured {
+		t.rtt = l.prober.RTT
 	}
-	fit := l.prober.fit(now)
-	if before == down && fit != down {
-		l.path.restart(l.path.target, l.path.ceiling)
+	fit := l.prober.Fit(now)
+	if before == link.Down && fit != link.Down {
+		l.path.Restart()
 	}
 	t.changed = fit != before
-	t.leaves = l.prober.last.kind == probeLeaving && !left
+	t.leaves = l.prober.Last.Kind == link.Leaving && !left
 	return t
 }
 
@@ -75,14 +79,14 @@ func (l *Link) took(q probe, now time.Time) (t taken) {
 func (l *Link) askPath(ceiling int, now time.Time) (sizes [2]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.prober.fit(now) == down {
+	if l.prober.Fit(now) == link.Down {
 		return sizes
 	}
 	target := ceiling
-	if far := int(l.prober.last.mtu); far != 0 {
-		target = min(target, max(far, minAnnouncedMTU))
+	if far := int(l.prober.Last.MTU); far != 0 {
+		target = min(target, max(far, link.MinMTU))
 	}
-	sizes[0], sizes[1] = l.path.ask(target, ceiling, 2*l.prober.rtt+probeInterval, now)
+	sizes[0], sizes[1] = l.path.Ask(target, ceiling, 2*l.prober.RTT+link.Interval, now)
 	return sizes
 }
 
@@ -90,15 +94,15 @@ func (l *Link) askPath(ceiling int, now time.Time) (sizes [2]int) {
 func (l *Link) crossed(size int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.path.answer(size, now)
+	l.path.Answer(size, now)
 }
 
 // settle logs a change of the link, and reports one.
 func (l *Link) settle(now time.Time) (changed, up bool) {
 	l.mu.Lock()
-	up = l.prober.fit(now) != down
+	up = l.prober.Fit(now) != link.Down
 	changed, l.wasUp = up != l.wasUp, up
-	rtt, unproven, silence := l.prober.rtt, now.Sub(l.prober.news), now.Sub(l.received)
+	rtt, unproven, silence := l.prober.RTT, now.Sub(l.prober.News), now.Sub(l.received)
 	l.mu.Unlock()
 	if !up {
 		l.lookAgain()
@@ -117,7 +121,7 @@ func (l *Link) settle(now time.Time) (changed, up bool) {
 func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 	l.mu.Lock()
 	l.listen()
-	up, probes, received := l.prober.fit(now) != down, l.prober.last.kind != 0, l.received
+	up, probes, received := l.prober.Fit(now) != link.Down, l.prober.Last.Kind != 0, l.received
 	if up {
 		l.counted = 0
 	}
@@ -138,8 +142,8 @@ func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 // carries reports whether packets arrive in the session, and the peer does not say that it receives none.
 func (l *Link) carries(now time.Time) bool {
 	l.mu.Lock()
-	unreached := l.prober.last.unreached()
+	unreached := l.prober.Last.Unreached()
 	l.mu.Unlock()
 	last := l.tun.lastReceived()
-	return !unreached && !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
+	return !unreached && !last.IsZero() && now.Sub(l.clock.converted(last)) < link.Misses*link.Interval
 }

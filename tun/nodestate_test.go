@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
@@ -88,7 +89,7 @@ func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
 	a, _ := joined(t)
 	l := (*a.fabric.links.Load())[0]
 	before := l.tun.Egress.Dropped(gateway.GatewayPort)
-	ask := probe{kind: probeAsk, mtu: testMTU, sequence: 1}.append(nil)
+	ask := link.Probe{Kind: link.AskSize, MTU: testMTU, Sequence: 1}.Append(nil)
 	sent := uint64(0)
 	for _, src := range []string{"10.0.1.5", "10.80.0.11"} {
 		for _, port := range []uint16{probePort, claimPort, 6094} {

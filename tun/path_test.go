@@ -91,12 +91,12 @@ func TestF14_RFC4821_PathThatDropsLargePacketsIsUsedWithSmallerOnes(t *testing.T
 	there.Endpoints, back.Endpoints = []string{path.near.LocalAddr().String()}, nil
 	setLinks(t, a, there)
 	setLinks(t, b, back)
-	const fits = (testMTU - 1) / pathStep * pathStep
+	const fits = (testMTU - 1) / 16 * 16 // WireGuard pads to a multiple of it
 	statuses := func(good func(LinkStatus) bool) func() bool {
 		return func() bool { return good(a.fabric.Status()[0]) && good(b.fabric.Status()[0]) }
 	}
 	wait.Until(t, "both ends use smaller packets", statuses(func(s LinkStatus) bool { return s.Up && s.PathMTU == fits }))
-	if path.dropped.Load() < pathMisses {
+	if path.dropped.Load() < 3 {
 		t.Errorf("the path has dropped %d packets", path.dropped.Load())
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/link"
 )
 
 // slowPair are the two ends of a link in virtual time. Either may be killed and started again.
@@ -106,7 +108,7 @@ func TestF22_ACutLinkIsDownAtBothEndsWithinASecond(t *testing.T) {
 		for _, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 			for _, outage := range []time.Duration{2 * time.Second, 30 * time.Second} {
 				var downs, ups []time.Duration
-				for phase := range phases(probeInterval, 41*time.Millisecond) {
+				for phase := range phases(link.Interval, 41*time.Millisecond) {
 					synctest.Test(t, func(t *testing.T) {
 						p := newSlowPair(t, delay, 1)
 						p.start(0)
@@ -150,7 +152,7 @@ func TestF22_InitiationsThatCrossAfterAnOutageDoNotCrossAgain(t *testing.T) {
 		return
 	}
 	var slowest time.Duration
-	for phase := range phases(probeInterval, 3*time.Millisecond) {
+	for phase := range phases(link.Interval, 3*time.Millisecond) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newSlowPair(t, time.Millisecond, 1)
 			p.settle(t)

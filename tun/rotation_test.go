@@ -9,6 +9,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/device"
 
+	"strait.dev/strait/link"
 	"strait.dev/strait/test/wait"
 )
 
@@ -196,7 +197,7 @@ func TestF15_AReplacedKeyReceivesWhileTheFarEndUsesIt(t *testing.T) {
 		l := (*b.fabric.links.Load())[0]
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.prober.last.kind == probeLeaving
+		return l.prober.Last.Kind == link.Leaving
 	})
 	setLinks(t, b, newB, oldB)
 	wait.Until(t, "b uses the new link", func() bool { return b.active("a-0-next") })

@@ -96,7 +96,7 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	}
 	running.Go(func() { e.link.call(ctx) })
 	running.Go(func() {
-		for ticks := time.NewTicker(probeInterval); ctx.Err() == nil; {
+		for ticks := time.NewTicker(link.Interval); ctx.Err() == nil; {
 			e.decide(t)
 			select {
 			case <-ctx.Done():
@@ -129,15 +129,15 @@ func (e *slowEnd) logDown(t *testing.T) {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
 	now := e.link.clock.now()
-	t.Logf("down %v after the last news, %v after the last packet, %v after the last handshake", now.Sub(e.link.prober.news), now.Sub(e.link.received), time.Since(handshake))
+	t.Logf("down %v after the last news, %v after the last packet, %v after the last handshake", now.Sub(e.link.prober.News), now.Sub(e.link.received), time.Since(handshake))
 }
 
-func (e *slowEnd) up() bool { return e.link.fit(e.link.clock.now()) == up }
+func (e *slowEnd) up() bool { return e.link.fit(e.link.clock.now()) == link.Up }
 
 // send queues a probe for the tunnel, in an IPv6 packet without a UDP header.
-func (e *slowEnd) send(p probe) {
-	payload := p.append(nil)
-	b := make([]byte, packet.IPv6HeaderLen, packet.IPv6HeaderLen+probeLen)
+func (e *slowEnd) send(p link.Probe) {
+	payload := p.Append(nil)
+	b := make([]byte, packet.IPv6HeaderLen, packet.IPv6HeaderLen+link.ProbeLen)
 	b[0] = 6 << 4
 	binary.BigEndian.PutUint16(b[4:], uint16(len(payload)))
 	copy(b[8:], e.link.own.AsSlice())
@@ -154,7 +154,7 @@ func (e *slowEnd) send(p probe) {
 func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
 	e.link.tun.received.Store(int64(time.Since(began)))
 	for _, b := range bufs {
-		p, ok := parseProbe(b[offset+packet.IPv6HeaderLen:])
+		p, ok := link.ParseProbe(b[offset+packet.IPv6HeaderLen:])
 		if !ok {
 			continue
 		}
@@ -350,7 +350,7 @@ func TestF19_SlowHandshakesAndProbesConverge(t *testing.T) {
 					// If both ends begin a regular handshake at once, WireGuard drops what is under
 					// way with the old keys: packets of one round trip.
 					lost := int64(0)
-					if 2*delay >= probeMisses*probeInterval {
+					if 2*delay >= link.Misses*link.Interval {
 						lost = regular
 					}
 					downs = a.downs.Load() + b.downs.Load() - downs

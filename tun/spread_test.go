@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/link"
 	"strait.dev/strait/underlay"
 )
 
@@ -172,7 +173,7 @@ func TestTheBucketsOfALaneThatIsDownAreDividedEvenly(t *testing.T) {
 func TestTheGatewaysThatCarryPackets(t *testing.T) {
 	t.Parallel()
 	type gateway struct {
-		fit  fitness
+		fit  link.Fitness
 		up   time.Duration // when its last probe was answered
 		live bool
 	}
@@ -181,16 +182,16 @@ func TestTheGatewaysThatCarryPackets(t *testing.T) {
 		want     []int
 	}{
 		"none":                             {nil, nil},
-		"nothing is up":                    {[]gateway{{down, 0, false}, {down, 0, false}}, []int{0}},
-		"nothing is up any more":           {[]gateway{{down, 0, false}, {down, 0, true}, {down, 0, true}}, []int{1}},
-		"the first that is up":             {[]gateway{{down, 0, true}, {up, 0, false}}, []int{1}},
-		"all that come up at once":         {[]gateway{{up, 0, false}, {up, 0, false}}, []int{0, 1}},
-		"one that has just come up":        {[]gateway{{up, time.Hour, true}, {up, settled - 1, false}}, []int{0}},
-		"one that has settled":             {[]gateway{{up, time.Hour, true}, {up, settled, false}}, []int{0, 1}},
-		"one that ends":                    {[]gateway{{ending, time.Hour, true}, {up, 0, false}}, []int{1}},
-		"all end":                          {[]gateway{{ending, time.Hour, true}, {ending, 0, false}, {down, 0, true}}, []int{0, 1}},
-		"one that was up for a moment":     {[]gateway{{up, time.Hour, true}, {up, 0, true}}, []int{0, 1}},
-		"one is down, and the others stay": {[]gateway{{up, time.Hour, true}, {down, 0, true}, {up, time.Hour, true}}, []int{0, 2}},
+		"nothing is up":                    {[]gateway{{link.Down, 0, false}, {link.Down, 0, false}}, []int{0}},
+		"nothing is up any more":           {[]gateway{{link.Down, 0, false}, {link.Down, 0, true}, {link.Down, 0, true}}, []int{1}},
+		"the first that is up":             {[]gateway{{link.Down, 0, true}, {link.Up, 0, false}}, []int{1}},
+		"all that come up at once":         {[]gateway{{link.Up, 0, false}, {link.Up, 0, false}}, []int{0, 1}},
+		"one that has just come up":        {[]gateway{{link.Up, time.Hour, true}, {link.Up, settled - 1, false}}, []int{0}},
+		"one that has settled":             {[]gateway{{link.Up, time.Hour, true}, {link.Up, settled, false}}, []int{0, 1}},
+		"one that ends":                    {[]gateway{{link.Ending, time.Hour, true}, {link.Up, 0, false}}, []int{1}},
+		"all end":                          {[]gateway{{link.Ending, time.Hour, true}, {link.Ending, 0, false}, {link.Down, 0, true}}, []int{0, 1}},
+		"one that was up for a moment":     {[]gateway{{link.Up, time.Hour, true}, {link.Up, 0, true}}, []int{0, 1}},
+		"one is down, and the others stay": {[]gateway{{link.Up, time.Hour, true}, {link.Down, 0, true}, {link.Up, time.Hour, true}}, []int{0, 2}},
 	} {
 		var members []*member
 		for _, g := range c.gateways {

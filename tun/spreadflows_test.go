@@ -17,6 +17,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
 	"strait.dev/strait/underlay"
@@ -104,17 +105,17 @@ func (x *fan) open(t *testing.T, flows int) {
 }
 
 // setFit makes a link fit for traffic, or not, whatever its probes say.
-func (x *fan) setFit(link int, fit bool) {
-	l := (*x.fabric.links.Load())[link]
+func (x *fan) setFit(which int, fit bool) {
+	l := (*x.fabric.links.Load())[which]
 	now := x.fabric.clock.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.prober
-	p.news, p.upSince, p.last.kind = now.Add(time.Hour), now.Add(-time.Hour), probeHello
+	p.News, p.UpSince, p.Last.Kind = now.Add(time.Hour), now.Add(-time.Hour), link.Hello
 	if !fit {
-		p.last.kind = probeLeaving
+		p.Last.Kind = link.Leaving
 	}
-	p.arrived, p.quiet, p.awaiting = math.MaxUint64, math.MinInt, math.MinInt // no probe, nor the lack of one, changes that
+	p.Arrived, p.Quiet, p.Awaiting = math.MaxUint64, math.MinInt, math.MinInt // no probe, nor the lack of one, changes that
 }
 
 func (x *fan) elect() {

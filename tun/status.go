@@ -6,6 +6,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 )
 
 // LinkIdentity identifies a link by its keys; names may change.
@@ -52,7 +53,7 @@ func (f *Fabric) Status() []LinkStatus {
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := f.clock.now()
 	for _, l := range *f.links.Load() {
-		if l.fit(now) != down {
+		if l.fit(now) != link.Down {
 			up = append(up, l.identity())
 		}
 	}
@@ -72,7 +73,7 @@ func (l *Link) status(now time.Time) LinkStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.prober
-	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.fit(now) != down, p.rtt, p.sent, p.lost, int(p.last.mtu)
-	s.PathMTU = l.path.carries(l.tun.gateway.Table().MTU(), now)
+	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.Fit(now) != link.Down, p.RTT, p.Sent, p.Lost, int(p.Last.MTU)
+	s.PathMTU = l.path.Carries(l.tun.gateway.Table().MTU(), now)
 	return s
 }

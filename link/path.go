@@ -1,11 +1,11 @@
-package tun
+package link
 
 import "time"
 
 const (
-	// minAnnouncedMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts
+	// MinMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts
 	// 576 bytes (RFC 791 section 3.1).
-	minAnnouncedMTU = 576
+	MinMTU = 576
 	// pathInterval is how often it is checked that the largest packets still cross, and pathStale how long an answer counts.
 	pathInterval = 5 * time.Second
 	pathStale    = 3 * pathInterval
@@ -24,13 +24,13 @@ const (
 	pathTries = 2 * pathLapses
 )
 
-// pathProber finds the size of the largest packet that crosses a link towards its far end, by probes of that size
+// Path finds the size of the largest packet that crosses a link towards its far end, by probes of that size
 // (RFC 8899). It neither needs ICMP errors nor believes them. It depends only on its calls and the times passed to them.
-type pathProber struct {
+type Path struct {
 	target  int       // the size that both ends carry, bytes; 0 = not known yet
 	ceiling int       // the size that this end carries
-	limit   int       // the largest size that crosses if ceiling does not; 0 = none is known
-	settled bool      // limit holds for the path on which the link came up
+	Limit   int       // the largest size that crosses if ceiling does not; 0 = none is known
+	Settled bool      // limit holds for the path on which the link came up
 	raised  time.Time // when ceiling was last tried
 
 	size      int       // the size that is probed
@@ -50,14 +50,17 @@ type sizeAt struct {
 	at   time.Time
 }
 
+// Restart begins again, because the link came up.
+func (p *Path) Restart() { p.restart(p.target, p.ceiling) }
+
 // restart begins again with the size that both ends carry, because the link came up or that size changed. The limit holds
 // until another is found.
-func (p *pathProber) restart(target, ceiling int) {
-	*p = pathProber{target: target, ceiling: ceiling, limit: p.limit, size: target, low: min(pathBase, target), crossed: p.crossed}
+func (p *Path) restart(target, ceiling int) {
+	*p = Path{target: target, ceiling: ceiling, Limit: p.Limit, size: target, low: min(pathBase, target), crossed: p.crossed}
 }
 
-// ask returns the sizes of the packets to send now, 0 for none. wait is how long an answer may take.
-func (p *pathProber) ask(target, ceiling int, wait time.Duration, now time.Time) (size, smaller int) {
+// Ask returns the sizes of the packets to send now, 0 for none. wait is how long an answer may take.
+func (p *Path) Ask(target, ceiling int, wait time.Duration, now time.Time) (size, smaller int) {
 	if target != p.target || ceiling != p.ceiling {
 		p.restart(target, ceiling)
 	}
@@ -69,8 +72,8 @@ func (p *pathProber) ask(target, ceiling int, wait time.Duration, now time.Time)
 		return 0, 0
 	case p.open:
 		p.miss()
-	case p.limit != 0 && now.Sub(p.raised) >= pathRaise:
-		p.size, p.proven, p.low, p.raised = p.ceiling, false, p.limit, now
+	case p.Limit != 0 && now.Sub(p.raised) >= pathRaise:
+		p.size, p.proven, p.low, p.raised = p.ceiling, false, p.Limit, now
 	case p.proven && since < pathInterval:
 		return 0, 0
 	}
@@ -81,8 +84,8 @@ func (p *pathProber) ask(target, ceiling int, wait time.Duration, now time.Time)
 	return p.size, smaller
 }
 
-// answer processes the answer to a packet of a size.
-func (p *pathProber) answer(size int, now time.Time) {
+// Answer processes the answer to a packet of a size.
+func (p *Path) Answer(size int, now time.Time) {
 	if size >= p.crossed.size || now.Sub(p.crossed.at) >= pathStale {
 		p.crossed = sizeAt{size, now}
 	}
@@ -98,7 +101,7 @@ func (p *pathProber) answer(size int, now time.Time) {
 }
 
 // miss processes that a packet of size was not answered in time.
-func (p *pathProber) miss() {
+func (p *Path) miss() {
 	p.tries++
 	if p.smaller {
 		p.misses++
@@ -112,19 +115,19 @@ func (p *pathProber) miss() {
 		p.high = p.size
 		p.narrow()
 	case p.tries < pathTries:
-	case p.limit != 0 && !p.proven: // not even the limit crosses: no larger size is in question
-		p.settle(p.limit, p.limit)
-	case p.low > minAnnouncedMTU: // not even the base size crosses
-		p.low, p.tries = minAnnouncedMTU, 0
+	case p.Limit != 0 && !p.proven: // not even the limit crosses: no larger size is in question
+		p.settle(p.Limit, p.Limit)
+	case p.low > MinMTU: // not even the base size crosses
+		p.low, p.tries = MinMTU, 0
 	}
 }
 
 // narrow chooses the next size between low and high, or ends the search.
-func (p *pathProber) narrow() {
+func (p *Path) narrow() {
 	p.misses, p.tries = 0, 0
 	switch {
-	case p.high == 0 && p.size <= p.limit: // both ends carry it; larger sizes were not tried
-		p.settle(p.size, p.limit)
+	case p.high == 0 && p.size <= p.Limit: // both ends carry it; larger sizes were not tried
+		p.settle(p.size, p.Limit)
 	case p.high == 0:
 		p.settle(p.size, 0)
 	case p.high-p.low <= pathStep:
@@ -135,13 +138,13 @@ func (p *pathProber) narrow() {
 }
 
 // settle ends a search.
-func (p *pathProber) settle(size, limit int) {
-	p.size, p.limit, p.proven, p.settled = size, limit, true, true
+func (p *Path) settle(size, limit int) {
+	p.size, p.Limit, p.proven, p.Settled = size, limit, true, true
 	p.low, p.high, p.misses, p.tries = min(pathBase, size), 0, 0, 0
 }
 
-// carries returns mtu if a packet of that size has crossed recently, else 0.
-func (p *pathProber) carries(mtu int, now time.Time) int {
+// Carries returns mtu if a packet of that size has crossed recently, else 0.
+func (p *Path) Carries(mtu int, now time.Time) int {
 	if p.crossed.size < mtu || now.Sub(p.crossed.at) >= pathStale {
 		return 0
 	}

@@ -1,27 +1,24 @@
-package tun
+package link
 
 import (
 	"bytes"
 	"fmt"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
-
-	"strait.dev/strait/packet"
 )
 
 func TestProbeSurvivesTheWire(t *testing.T) {
 	t.Parallel()
-	for _, want := range []probe{
-		{kind: probeHello, mtu: 1420, sequence: 1<<63 + 7, arrived: 3, held: 12345 * time.Microsecond, silence: 12345 * time.Millisecond},
-		{kind: probeLeaving, sequence: 1, held: maxHeld, silence: maxSilence},
-		{kind: probeAsk, mtu: 1420, sequence: 1400},
-		{kind: probeAnswer, sequence: 1400},
+	for _, want := range []Probe{
+		{Kind: Hello, MTU: 1420, Sequence: 1<<63 + 7, Arrived: 3, Held: 12345 * time.Microsecond, Silence: 12345 * time.Millisecond},
+		{Kind: Leaving, Sequence: 1, Held: maxHeld, Silence: MaxSilence},
+		{Kind: AskSize, MTU: 1420, Sequence: 1400},
+		{Kind: SizeArrived, Sequence: 1400},
 	} {
-		b := want.append(nil)
+		b := want.Append(nil)
 		for _, tail := range [][]byte{nil, {1, 2, 3}, make([]byte, 100)} { // padding; later versions may append fields
-			if got, ok := parseProbe(append(b, tail...)); !ok || got != want {
+			if got, ok := ParseProbe(append(b, tail...)); !ok || got != want {
 				t.Errorf("with %d bytes behind: parsed %+v, %v; want %+v", len(tail), got, ok, want)
 			}
 		}
@@ -30,49 +27,49 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 
 func TestAProbeHasTheseBytes(t *testing.T) {
 	t.Parallel()
-	p := probe{kind: probeLeaving, mtu: 1420, sequence: 0x0102030405060708, arrived: 9, held: 259 * time.Microsecond, silence: 258 * time.Millisecond}
+	p := Probe{Kind: Leaving, MTU: 1420, Sequence: 0x0102030405060708, Arrived: 9, Held: 259 * time.Microsecond, Silence: 258 * time.Millisecond}
 	want := []byte{'S', 'T', 'R', 'P', 1, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 3, 0, 0, 1, 2}
-	if b := p.append(nil); !bytes.Equal(b, want) || len(b) != probeLen {
+	if b := p.Append(nil); !bytes.Equal(b, want) || len(b) != ProbeLen {
 		t.Errorf("% x, want % x", b, want)
 	}
-	p.held, p.silence = 1<<62, 1<<62
-	if b := p.append(nil); !bytes.Equal(b[24:], bytes.Repeat([]byte{0xff}, 8)) {
+	p.Held, p.Silence = 1<<62, 1<<62
+	if b := p.Append(nil); !bytes.Equal(b[24:], bytes.Repeat([]byte{0xff}, 8)) {
 		t.Errorf("% x of times that do not fit", b[24:])
 	}
 }
 
 func TestMalformedProbesAreIgnored(t *testing.T) {
 	t.Parallel()
-	good := probe{kind: probeHello, sequence: 1}.append(nil)
+	good := Probe{Kind: Hello, Sequence: 1}.Append(nil)
 	for name, damage := range map[string]func(b []byte) []byte{
-		"cut short":     func(b []byte) []byte { return b[:probeLen-1] },
+		"cut short":     func(b []byte) []byte { return b[:ProbeLen-1] },
 		"other magic":   func(b []byte) []byte { b[0]++; return b },
 		"version 0":     func(b []byte) []byte { b[4] = 0; return b },
 		"kind 0":        func(b []byte) []byte { b[5] = 0; return b },
 		"unknown kind":  func(b []byte) []byte { b[5] = 5; return b },
 		"nothing there": func([]byte) []byte { return nil },
 	} {
-		if p, ok := parseProbe(damage(append([]byte(nil), good...))); ok {
+		if p, ok := ParseProbe(damage(append([]byte(nil), good...))); ok {
 			t.Errorf("%s: taken for %+v", name, p)
 		}
 	}
 }
 
 func FuzzParseProbe(f *testing.F) {
-	f.Add(probe{kind: probeHello, mtu: 1420, sequence: 1}.append(nil))
-	f.Add(probe{kind: probeLeaving, sequence: 1 << 40, arrived: 1 << 40, silence: maxSilence}.append(nil))
-	f.Add(probe{kind: probeAnswer, sequence: 7, held: maxHeld}.append(nil))
+	f.Add(Probe{Kind: Hello, MTU: 1420, Sequence: 1}.Append(nil))
+	f.Add(Probe{Kind: Leaving, Sequence: 1 << 40, Arrived: 1 << 40, Silence: MaxSilence}.Append(nil))
+	f.Add(Probe{Kind: SizeArrived, Sequence: 7, Held: maxHeld}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, ok := parseProbe(b)
+		p, ok := ParseProbe(b)
 		if !ok {
 			return
 		}
-		if again, ok := parseProbe(p.append(nil)); !ok || again != p {
+		if again, ok := ParseProbe(p.Append(nil)); !ok || again != p {
 			t.Errorf("%+v became %+v on the wire", p, again)
 		}
-		var end prober
+		var end Prober
 		now := time.Unix(1000, 0)
-		if end.take(p, now); end.fit(now) != down {
+		if end.Take(p, now); end.Fit(now) != Down {
 			t.Errorf("%+v brings a link up that has sent nothing", p)
 		}
 	})
@@ -88,7 +85,7 @@ type duplex struct {
 
 // duplexEnd is one end: what it does, and whether what it sends arrives.
 type duplexEnd struct {
-	prober
+	Prober
 	received time.Time     // when anything last arrived
 	heard    time.Time     // the same at the last tick
 	due      time.Time     // of the next tick
@@ -99,7 +96,7 @@ type duplexEnd struct {
 	lose     int           // so many of its next packets are lost
 	leaves   bool
 	pause    time.Duration // it runs only at the multiples of this, and then its tick comes before what waits to be received
-	was      fitness
+	was      Fitness
 	downs    int
 }
 
@@ -107,7 +104,7 @@ type duplexEnd struct {
 type crossing struct {
 	to    int
 	at    time.Time
-	probe probe // kind 0: data
+	probe Probe // kind 0: data
 }
 
 // newDuplex returns a link that is up. The second end begins some time after the first.
@@ -120,7 +117,7 @@ func newDuplex(t *testing.T, oneWay, phase time.Duration, change func(ends *[2]d
 	}
 	d.run(2500*time.Millisecond + 2*oneWay)
 	for i := range d.ends {
-		if d.ends[i].fit(d.now) != up {
+		if d.ends[i].Fit(d.now) != Up {
 			t.Fatalf("end %d is not up", i)
 		}
 		d.ends[i].downs = 0
@@ -174,22 +171,22 @@ func (d *duplex) act(i int) {
 	e := &d.ends[i]
 	if e.data != 0 && !d.now.Before(e.next) {
 		e.next = d.now.Add(e.data)
-		d.send(i, probe{})
+		d.send(i, Probe{})
 	}
 	if !d.now.Before(e.due) {
-		e.due = e.runs(e.due.Add(probeInterval))
-		silence := maxSilence
+		e.due = e.runs(e.due.Add(Interval))
+		silence := MaxSilence
 		if !e.received.IsZero() {
 			silence = d.now.Sub(e.received)
 		}
-		p := e.tick(e.received.After(e.heard), silence, 1420, e.leaves, d.now)
+		p := e.Tick(e.received.After(e.heard), silence, 1420, e.leaves, d.now)
 		e.heard = e.received
 		if !e.mute {
 			d.send(i, p)
 		}
 	}
-	fit := e.fit(d.now)
-	if fit == down && e.was != down {
+	fit := e.Fit(d.now)
+	if fit == Down && e.was != Down {
 		e.downs++
 	}
 	e.was = fit
@@ -203,7 +200,7 @@ func (e *duplexEnd) runs(at time.Time) time.Time {
 	return at
 }
 
-func (d *duplex) send(from int, p probe) {
+func (d *duplex) send(from int, p Probe) {
 	e := &d.ends[from]
 	if e.lose > 0 {
 		e.lose--
@@ -212,8 +209,8 @@ func (d *duplex) send(from int, p probe) {
 		if to := &d.ends[1-from]; to.pause != 0 {
 			at = to.runs(at).Add(time.Millisecond)
 		}
-		if p.kind != 0 { // what it says crosses the wire
-			p, _ = parseProbe(p.append(nil))
+		if p.Kind != 0 { // what it says crosses the wire
+			p, _ = ParseProbe(p.Append(nil))
 		}
 		d.transit = append(d.transit, crossing{1 - from, at, p})
 	}
@@ -222,8 +219,8 @@ func (d *duplex) send(from int, p probe) {
 func (d *duplex) arrive(c crossing) {
 	e := &d.ends[c.to]
 	e.received = d.now
-	if c.probe.kind != 0 {
-		e.take(c.probe, d.now)
+	if c.probe.Kind != 0 {
+		e.Take(c.probe, d.now)
 	}
 }
 
@@ -240,7 +237,7 @@ func everyDuplex(t *testing.T, test func(d *duplex, name string)) {
 	t.Helper()
 	for name, data := range traffic {
 		for _, oneWay := range []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond, time.Second} {
-			for phase := time.Duration(0); phase < probeInterval; phase += 7 * time.Millisecond {
+			for phase := time.Duration(0); phase < Interval; phase += 7 * time.Millisecond {
 				d := newDuplex(t, oneWay, phase, func(ends *[2]duplexEnd) { ends[0].data, ends[1].data = data[0], data[1] })
 				test(d, fmt.Sprintf("%s, one way %v, phase %v", name, oneWay, phase))
 			}
@@ -252,32 +249,32 @@ func everyDuplex(t *testing.T, test func(d *duplex, name string)) {
 func TestALinkIsUpOnlyWhenProbesCrossBothWays(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	var p prober
-	if p.fit(now) != down {
+	var p Prober
+	if p.Fit(now) != Down {
 		t.Error("up before any probe")
 	}
-	sent := p.tick(false, maxSilence, 1420, false, now)
-	if p.take(probe{kind: probeHello, sequence: 1}, now); p.fit(now) != down {
+	sent := p.Tick(false, MaxSilence, 1420, false, now)
+	if p.Take(Probe{Kind: Hello, Sequence: 1}, now); p.Fit(now) != Down {
 		t.Error("up although nothing is known to have arrived at the far end")
 	}
-	if p.take(probe{kind: probeHello, sequence: 2, arrived: sent.sequence + 1}, now); p.fit(now) != down {
+	if p.Take(Probe{Kind: Hello, Sequence: 2, Arrived: sent.Sequence + 1}, now); p.Fit(now) != Down {
 		t.Error("up because of a probe that was never sent")
 	}
-	at := now.Add(probeLate)
-	if p.take(probe{kind: probeHello, sequence: 3, arrived: sent.sequence}, at); p.fit(at) != down {
-		t.Errorf("up because of a probe that took %v", probeLate)
+	at := now.Add(lateNews)
+	if p.Take(Probe{Kind: Hello, Sequence: 3, Arrived: sent.Sequence}, at); p.Fit(at) != Down {
+		t.Errorf("up because of a probe that took %v", lateNews)
 	}
 	at = now.Add(30 * time.Millisecond)
-	news, measured := p.take(probe{kind: probeHello, sequence: 4, arrived: sent.sequence, held: 10 * time.Millisecond}, at)
-	if !news || measured || p.fit(at) != up || p.rtt != 20*time.Millisecond {
-		t.Errorf("news %v, measured %v, fitness %v, round trip %v; want true, false, %v, 20ms", news, measured, p.fit(at), p.rtt, up)
+	news, measured := p.Take(Probe{Kind: Hello, Sequence: 4, Arrived: sent.Sequence, Held: 10 * time.Millisecond}, at)
+	if !news || measured || p.Fit(at) != Up || p.RTT != 20*time.Millisecond {
+		t.Errorf("news %v, measured %v, fitness %v, round trip %v; want true, false, %v, 20ms", news, measured, p.Fit(at), p.RTT, Up)
 	}
-	if news, _ = p.take(probe{kind: probeHello, sequence: 5, arrived: sent.sequence}, at); news {
+	if news, _ = p.Take(Probe{Kind: Hello, Sequence: 5, Arrived: sent.Sequence}, at); news {
 		t.Error("the same probe is news again")
 	}
-	second := p.tick(true, 0, 1420, false, at)
-	if _, measured = p.take(probe{kind: probeHello, sequence: 6, arrived: second.sequence}, at.Add(time.Millisecond)); !measured || p.rtt != time.Millisecond {
-		t.Errorf("measured %v, round trip %v of a probe that was sent while the link was up", measured, p.rtt)
+	second := p.Tick(true, 0, 1420, false, at)
+	if _, measured = p.Take(Probe{Kind: Hello, Sequence: 6, Arrived: second.Sequence}, at.Add(time.Millisecond)); !measured || p.RTT != time.Millisecond {
+		t.Errorf("measured %v, round trip %v of a probe that was sent while the link was up", measured, p.RTT)
 	}
 }
 
@@ -301,7 +298,7 @@ func TestF22_BothEndsFindACutWithin600msWhateverDataCrosses(t *testing.T) {
 				d.ends[i].cut = false
 			}
 			d.run(time.Second + 4*d.oneWay)
-			if d.ends[0].fit(d.now) != up || d.ends[1].fit(d.now) != up || d.ends[0].downs+d.ends[1].downs > 2 {
+			if d.ends[0].Fit(d.now) != Up || d.ends[1].Fit(d.now) != Up || d.ends[0].downs+d.ends[1].downs > 2 {
 				t.Fatalf("%s, cut %v: not up again for good", name, cut)
 			}
 		})
@@ -335,7 +332,7 @@ func TestTwoLostPacketsDoNotBringALinkDown(t *testing.T) {
 func TestF19_AnEndWithLittleCPUTimeFindsNothingDown(t *testing.T) {
 	t.Parallel()
 	for name, data := range traffic {
-		for phase := time.Duration(0); phase < probeInterval; phase += 3 * time.Millisecond {
+		for phase := time.Duration(0); phase < Interval; phase += 3 * time.Millisecond {
 			d := newDuplex(t, 2*time.Millisecond, phase, func(ends *[2]duplexEnd) {
 				ends[0].data, ends[1].data = data[0], data[1]
 				ends[0].pause, ends[1].pause = 95*time.Millisecond, 240*time.Millisecond
@@ -353,14 +350,14 @@ func TestF19_PacketsKeepALinkUpOnlyForSomeTime(t *testing.T) {
 	t.Parallel()
 	d := newDuplex(t, time.Millisecond, 30*time.Millisecond, func(ends *[2]duplexEnd) { ends[0].data, ends[1].data = 9*time.Millisecond, 9*time.Millisecond })
 	d.ends[0].mute, d.ends[1].mute = true, true
-	d.run(probeOverdue - probeInterval)
+	d.run(Overdue - Interval)
 	if d.ends[0].downs+d.ends[1].downs > 0 {
-		t.Errorf("down within %v although packets arrive", probeOverdue)
+		t.Errorf("down within %v although packets arrive", Overdue)
 	}
-	d.run(2 * probeInterval)
+	d.run(2 * Interval)
 	for i := range d.ends {
-		if d.ends[i].fit(d.now) != down {
-			t.Errorf("end %d is up %v after the last probe", i, probeOverdue)
+		if d.ends[i].Fit(d.now) != Down {
+			t.Errorf("end %d is up %v after the last probe", i, Overdue)
 		}
 	}
 	if d.run(10 * time.Second); d.ends[0].downs != 1 || d.ends[1].downs != 1 {
@@ -371,7 +368,7 @@ func TestF19_PacketsKeepALinkUpOnlyForSomeTime(t *testing.T) {
 // What the far end last said may be about a time in which this end did not run. It counts after ticks without news only.
 func TestF4_ASilenceStatedAboutAGapDoesNotCount(t *testing.T) {
 	t.Parallel()
-	for phase := time.Duration(0); phase < probeInterval; phase += 7 * time.Millisecond {
+	for phase := time.Duration(0); phase < Interval; phase += 7 * time.Millisecond {
 		d := newDuplex(t, time.Millisecond, phase, nil)
 		e := &d.ends[0]
 		e.due = d.now.Add(450 * time.Millisecond) // it does not run
@@ -379,8 +376,8 @@ func TestF4_ASilenceStatedAboutAGapDoesNotCount(t *testing.T) {
 		if d.ends[1].downs != 1 {
 			t.Fatalf("phase %v: the far end is down %d times, want once", phase, d.ends[1].downs)
 		}
-		if d.run(time.Second); e.downs != 0 || d.ends[1].fit(d.now) != up {
-			t.Errorf("phase %v: down %d times; the far end is up again: %v", phase, e.downs, d.ends[1].fit(d.now) == up)
+		if d.run(time.Second); e.downs != 0 || d.ends[1].Fit(d.now) != Up {
+			t.Errorf("phase %v: down %d times; the far end is up again: %v", phase, e.downs, d.ends[1].Fit(d.now) == Up)
 		}
 	}
 }
@@ -397,12 +394,12 @@ func TestProbesOfTheFarEndThatDoNotArriveAreLost(t *testing.T) {
 		"one that comes late":      {[]uint64{1, 3, 2, 4}, 1},
 		"the far end starts again": {[]uint64{1, 2, 701, 1, 2, 4}, 698 + 1},
 	} {
-		p := prober{news: now, upSince: now}
+		p := Prober{News: now, UpSince: now}
 		for _, s := range c.sequences {
-			p.take(probe{kind: probeHello, sequence: s}, now)
+			p.Take(Probe{Kind: Hello, Sequence: s}, now)
 		}
-		if p.lost != c.lost || p.last.sequence != c.sequences[len(c.sequences)-1] {
-			t.Errorf("%s: %d lost, and %d is the last; want %d lost", name, p.lost, p.last.sequence, c.lost)
+		if p.Lost != c.lost || p.Last.Sequence != c.sequences[len(c.sequences)-1] {
+			t.Errorf("%s: %d lost, and %d is the last; want %d lost", name, p.Lost, p.Last.Sequence, c.lost)
 		}
 	}
 }
@@ -412,45 +409,29 @@ func TestAnEndThatStartsAgainIsUpOnlyByItsOwnProbes(t *testing.T) {
 	t.Parallel()
 	d := newDuplex(t, 10*time.Millisecond, 30*time.Millisecond, nil)
 	d.run(10 * time.Second)
-	d.ends[0].prober = prober{}
+	d.ends[0].Prober = Prober{}
 	d.step(d.now.Add(time.Hour))
-	if d.ends[0].fit(d.now) != down {
+	if d.ends[0].Fit(d.now) != Down {
 		t.Fatal("up before any of its probes")
 	}
-	if d.run(3 * probeInterval); d.ends[0].fit(d.now) != up || d.ends[1].fit(d.now) != up {
-		t.Errorf("not up after %v", 3*probeInterval)
-	}
-}
-
-func TestAProbeStatesTheTimeWithoutPackets(t *testing.T) {
-	t.Parallel()
-	l := &Link{tun: new(Device)}
-	now := time.Unix(1000, 0)
-	if p := l.tick(1420, false, now); p.silence != maxSilence {
-		t.Errorf("%v before any packet", p.silence)
-	}
-	l.received = now
-	if p := l.tick(1420, false, now.Add(1500*time.Microsecond)); p.silence != 1500*time.Microsecond {
-		t.Errorf("%v after 1.5 ms", p.silence)
-	}
-	if p := l.tick(1420, false, now.Add(-time.Second)); p.silence != 0 {
-		t.Errorf("%v for a packet that arrived just now", p.silence)
+	if d.run(3 * Interval); d.ends[0].Fit(d.now) != Up || d.ends[1].Fit(d.now) != Up {
+		t.Errorf("not up after %v", 3*Interval)
 	}
 }
 
 func TestALinkIsUpSinceItCameUpLast(t *testing.T) {
 	t.Parallel()
 	d := newDuplex(t, time.Millisecond, 0, nil)
-	since := d.ends[0].upSince
-	if d.run(time.Second); !d.ends[0].upSince.Equal(since) {
-		t.Errorf("up since %v, want %v", d.ends[0].upSince, since)
+	since := d.ends[0].UpSince
+	if d.run(time.Second); !d.ends[0].UpSince.Equal(since) {
+		t.Errorf("up since %v, want %v", d.ends[0].UpSince, since)
 	}
 	d.ends[0].cut, d.ends[1].cut = true, true
 	d.run(time.Second)
 	d.ends[0].cut, d.ends[1].cut = false, false
 	again := d.now
-	if d.run(time.Second); d.ends[0].upSince.Before(again) {
-		t.Errorf("up since %v after an outage until %v", d.ends[0].upSince, again)
+	if d.run(time.Second); d.ends[0].UpSince.Before(again) {
+		t.Errorf("up since %v after an outage until %v", d.ends[0].UpSince, again)
 	}
 }
 
@@ -458,38 +439,8 @@ func TestAnEndThatShutsDownSaysSoAtItsNextTick(t *testing.T) {
 	t.Parallel()
 	everyDuplex(t, func(d *duplex, name string) {
 		d.ends[0].leaves = true
-		if d.run(probeInterval + d.oneWay + time.Millisecond); d.ends[1].fit(d.now) != ending {
+		if d.run(Interval + d.oneWay + time.Millisecond); d.ends[1].Fit(d.now) != Ending {
 			t.Fatalf("%s: not known", name)
 		}
 	})
-}
-
-// What is no probe of the link goes to the host stack, which decides what to answer.
-func TestOnlyPacketsBetweenTheEndsOfALinkAreItsProbes(t *testing.T) {
-	t.Parallel()
-	own, far, other := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::2"), netip.MustParseAddr("fe80::3")
-	l := &Link{own: own, far: far}
-	udp := func(src, dst netip.Addr, port uint16) []byte {
-		return packet.AppendUDP(nil, netip.AddrPortFrom(src, probePort), netip.AddrPortFrom(dst, port), probe{kind: probeHello}.append(nil))
-	}
-	tcp := udp(far, own, probePort)
-	tcp[6] = packet.ProtoTCP
-	for name, c := range map[string]struct {
-		b    []byte
-		want bool
-	}{
-		"a probe":                     {udp(far, own, probePort), true},
-		"no probe at its port":        {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), []byte("?")), true},
-		"an empty datagram":           {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), nil), true},
-		"another port":                {udp(far, own, claimPort), false},
-		"from another address":        {udp(other, own, probePort), false},
-		"for another address":         {udp(far, other, probePort), false},
-		"another protocol":            {tcp, false},
-		"IPv4":                        {udp(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), probePort), false},
-		"the header of IPv6 and less": {udp(far, own, probePort)[:packet.IPv6HeaderLen+1], false},
-	} {
-		if got := l.isProbe(c.b); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package tun
+package link
 
 import (
 	"math/rand/v2"
@@ -10,7 +10,7 @@ import (
 
 // narrowLink is a link over a path that drops packets larger than it carries, in virtual time. No error reports them.
 type narrowLink struct {
-	path    pathProber
+	path    Path
 	now     time.Time
 	carries int          // bytes of inner packet
 	loses   func() bool  // whether a large packet is lost whatever its size; nil: none is
@@ -25,14 +25,14 @@ func newNarrowLink(carries int) *narrowLink {
 
 // run probes as Fabric does.
 func (l *narrowLink) run(ceiling int, span time.Duration) {
-	for end := l.now.Add(span); l.now.Before(end); l.now = l.now.Add(probeInterval) {
+	for end := l.now.Add(span); l.now.Before(end); l.now = l.now.Add(Interval) {
 		for answered := true; answered; {
 			answered = false
 			target := ceiling
 			if l.announced != 0 {
 				target = min(target, l.announced)
 			}
-			size, smaller := l.path.ask(target, ceiling, probeInterval, l.now)
+			size, smaller := l.path.Ask(target, ceiling, Interval, l.now)
 			for _, s := range []int{size, smaller} {
 				if s != 0 {
 					l.sent[s]++
@@ -48,15 +48,15 @@ func (l *narrowLink) cross(size int) bool {
 	if size > l.carries || l.loses != nil && l.loses() {
 		return false
 	}
-	l.path.answer(size, l.now)
+	l.path.Answer(size, l.now)
 	return true
 }
 
 func (l *narrowLink) check(t *testing.T, limit, carries int) {
 	t.Helper()
 	p := &l.path
-	if p.limit != limit || p.carries(carries, l.now) != carries {
-		t.Errorf("limit %d, want %d; %d bytes cross: %v", p.limit, limit, carries, p.carries(carries, l.now) != 0)
+	if p.Limit != limit || p.Carries(carries, l.now) != carries {
+		t.Errorf("limit %d, want %d; %d bytes cross: %v", p.Limit, limit, carries, p.Carries(carries, l.now) != 0)
 	}
 }
 
@@ -98,12 +98,12 @@ func TestALimitHoldsUntilAnotherIsFound(t *testing.T) {
 	l.run(1440, 12*time.Second)
 	l.now = l.now.Add(time.Minute) // nothing is answered
 	l.path.restart(1440, 1440)     // the link comes up
-	if p := &l.path; p.settled || p.limit != 1328 {
-		t.Errorf("settled %v with the limit %d when the link comes up", p.settled, p.limit)
+	if p := &l.path; p.Settled || p.Limit != 1328 {
+		t.Errorf("settled %v with the limit %d when the link comes up", p.Settled, p.Limit)
 	}
 	l.run(1440, 12*time.Second)
 	l.check(t, 1328, 1328)
-	if !l.path.settled {
+	if !l.path.Settled {
 		t.Error("not settled after a search")
 	}
 }
@@ -131,8 +131,8 @@ func TestRFC8899_APathBelowTheBaseSizeIsFound(t *testing.T) {
 	l.check(t, 992, 992)
 	l = newNarrowLink(500)
 	l.run(1440, time.Minute)
-	if p := &l.path; p.limit != 0 || p.carries(1440, l.now) != 0 {
-		t.Errorf("limit %d, crosses %v", p.limit, p.carries(1440, l.now))
+	if p := &l.path; p.Limit != 0 || p.Carries(1440, l.now) != 0 {
+		t.Errorf("limit %d, crosses %v", p.Limit, p.Carries(1440, l.now))
 	}
 }
 
@@ -145,7 +145,7 @@ func TestRFC8899_LossInOverloadIsNoSmallerPath(t *testing.T) {
 		l.run(1440, time.Second)
 		l.loses = func() bool { return random.Float64() < loss }
 		l.run(1440, 10*time.Minute)
-		if got := l.path.limit; got != 0 {
+		if got := l.path.Limit; got != 0 {
 			t.Errorf("with a loss of %v, the path is limited to %d", loss, got)
 		}
 	}
@@ -166,47 +166,30 @@ func TestRFC8899_ProbesOfThePathAreFew(t *testing.T) {
 			t.Errorf("%d large probes in %d minutes over a path that carries %d, want at most %d: %v", sent, minutes, carries, most, l.sent)
 		}
 	}
-	if base := probeHeaders + probeLen; base > packet.MinIPv6MTU || base > pathBase {
+	if base := packet.IPv6HeaderLen + packet.UDPHeaderLen + ProbeLen; base > packet.MinIPv6MTU || base > pathBase {
 		t.Errorf("a link needs packets of %d bytes to be up", base)
 	}
-	if pathInterval < probeInterval || pathStale < 2*pathInterval {
+	if pathInterval < Interval || pathStale < 2*pathInterval {
 		t.Error("one lost probe is enough for a path that is too small")
-	}
-}
-
-// The far end's MTU is the size in question, but not one that no host may have.
-func TestPathIsProbedForWhatBothEndsCarry(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	for announced, want := range map[uint16]int{0: 1440, 1390: 1390, 9000: 1440, 1: minAnnouncedMTU} {
-		l := &Link{tun: new(Device)}
-		if l.askPath(1440, now) != [2]int{} {
-			t.Error("asks while the link is down")
-		}
-		sent := l.tick(1440, false, now)
-		l.took(probe{kind: probeHello, mtu: announced, sequence: 1, arrived: sent.sequence}, now)
-		if sizes := l.askPath(1440, now); sizes[0] != want {
-			t.Errorf("a far end with %d is asked %v, want %d bytes", announced, sizes, want)
-		}
 	}
 }
 
 func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
 	t.Parallel()
 	const wait = 100 * time.Millisecond
-	var p pathProber
+	var p Path
 	now := time.Unix(1000, 0)
 	sizes := func(mtu int) [2]int {
-		size, smaller := p.ask(mtu, mtu, wait, now)
+		size, smaller := p.Ask(mtu, mtu, wait, now)
 		return [2]int{size, smaller}
 	}
 	if got := sizes(1420); got != [2]int{1420, pathBase} {
 		t.Fatalf("asks %v when the link comes up, want the MTU and a smaller size", got)
 	}
-	if sizes(1420) != [2]int{} || p.carries(1420, now) != 0 {
+	if sizes(1420) != [2]int{} || p.Carries(1420, now) != 0 {
 		t.Error("asks again at once, or counts an answer that has not come")
 	}
-	if p.answer(1420, now); p.carries(1420, now) != 1420 || sizes(1420) != [2]int{} {
+	if p.Answer(1420, now); p.Carries(1420, now) != 1420 || sizes(1420) != [2]int{} {
 		t.Error("asks again although the size has crossed")
 	}
 	begun := now
@@ -214,7 +197,7 @@ func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
 	if got := sizes(1420); got != [2]int{1420} {
 		t.Errorf("asks %v after %v", got, pathInterval)
 	}
-	if p.carries(1420, begun.Add(pathStale-1)) != 1420 || p.carries(1420, begun.Add(pathStale)) != 0 {
+	if p.Carries(1420, begun.Add(pathStale-1)) != 1420 || p.Carries(1420, begun.Add(pathStale)) != 0 {
 		t.Errorf("the answer does not count for %v", pathStale)
 	}
 	if got := sizes(1400); got[0] != 1400 {
