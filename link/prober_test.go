@@ -237,7 +237,7 @@ func everyDuplex(t *testing.T, test func(d *duplex, name string)) {
 	t.Helper()
 	for name, data := range traffic {
 		for _, oneWay := range []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond, time.Second} {
-			for phase := time.Duration(0); phase < Interval; phase += 7 * time.Millisecond {
+			for phase := time.Duration(0); phase < Interval; phase += 19 * time.Millisecond {
 				d := newDuplex(t, oneWay, phase, func(ends *[2]duplexEnd) { ends[0].data, ends[1].data = data[0], data[1] })
 				test(d, fmt.Sprintf("%s, one way %v, phase %v", name, oneWay, phase))
 			}
@@ -332,7 +332,7 @@ func TestTwoLostPacketsDoNotBringALinkDown(t *testing.T) {
 func TestF19_AnEndWithLittleCPUTimeFindsNothingDown(t *testing.T) {
 	t.Parallel()
 	for name, data := range traffic {
-		for phase := time.Duration(0); phase < Interval; phase += 3 * time.Millisecond {
+		for phase := time.Duration(0); phase < Interval; phase += 11 * time.Millisecond {
 			d := newDuplex(t, 2*time.Millisecond, phase, func(ends *[2]duplexEnd) {
 				ends[0].data, ends[1].data = data[0], data[1]
 				ends[0].pause, ends[1].pause = 95*time.Millisecond, 240*time.Millisecond

@@ -12,126 +12,14 @@ import (
 	"strait.dev/strait/link"
 )
 
-// Initiating: a link with endpoints sends handshake initiations to the peer until the peer
-// answers. WireGuard by itself would keep the old session for 15 s after the peer was replaced
-// by one without it, retry only every 5 s, and never try another address. Initiations of both ends
-// that cross are the concern of package underlay.
-//
-// The first initiation of an outage leaves the session as it is: the peer may be alive and only
-// slow. See caller.givesUp.
-
-const (
-	// callLook is how often a link that is not up checks whether to initiate.
-	callLook = 100 * time.Millisecond
-	// callAgain is the time from one attempt to the next, if nothing of the peer arrives. Each attempt
-	// discards the answer to the previous one, so it is longer than a round trip takes. The end with the smaller
-	// public key waits an eighth less: attempts of both ends that cross do not cross for ever.
-	callAgain = 2200 * time.Millisecond
-	// callDoubled is how often that time is doubled, attempt by attempt, if packets of the peer arrive.
-	callDoubled = 2
-	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is
-	// forgotten.
-	callForget = 2 * time.Second
-	// callsEach is the number of attempts per address before the next address is tried.
-	callsEach = 2
-)
-
-// caller decides which address a link tries, and when. It depends only on its calls and the
-// times passed to it.
-type caller struct {
-	again  time.Duration  // from one attempt to the next
-	at     netip.AddrPort // the last address tried; invalid = none yet
-	calls  int            // number of consecutive attempts at it
-	rounds int            // number of consecutive failures of all addresses
-	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
-	gaveUp bool           // the session was given up since the peer answered last
-	last   time.Time      // the last attempt; zero = the peer has been alive since
-	// refused is when an initiation of the peer was first refused as replayed; zero = none since it answered last.
-	refused time.Time
-}
-
-// newCaller returns the caller of an end, which may have the smaller public key.
-func newCaller(smaller bool) caller {
-	if smaller {
-		return caller{again: callAgain - callAgain/8}
-	}
-	return caller{again: callAgain}
-}
-
-// due reports whether to initiate now: not while the peer is alive.
-func (c *caller) due(alive bool, now time.Time) bool {
-	if alive {
-		*c = caller{again: c.again, at: c.at}
-		return false
-	}
-	return c.last.IsZero() || now.Sub(c.last) >= c.again<<c.slow
-}
-
-// forgets reports, when an initiation of the peer was refused as replayed, whether to forget the timestamp of
-// the last one: if the peer does not answer, and another was refused before.
-//
-// WireGuard accepts initiations with increasing timestamps only. If the peer's clock was set back and it has
-// lost its session, all it sends is refused until its clock has passed the last timestamp. An attacker that
-// replays initiations can do as much as after a restart of this end: while the link is down, it gets an answer
-// without use, and delays the next handshake of the peer.
-func (c *caller) forgets(alive bool, now time.Time) bool {
-	switch {
-	case alive:
-		c.refused = time.Time{}
-	case c.refused.IsZero():
-		c.refused = now
-	case now.Sub(c.refused) >= callForget:
-		c.refused = time.Time{}
-		return true
-	}
-	return false
-}
-
-// failed reports whether the last attempt has failed, given the time of the last handshake.
-func (c *caller) failed(handshake time.Time) bool {
-	return !c.last.IsZero() && handshake.Before(c.last)
-}
-
-// givesUp reports whether the session is to be given up: the last attempt has failed, and nothing arrives in
-// the session, or nothing does although the attempt led to a handshake some time ago. wireguard-go makes a
-// session that does not work if it processes an initiation and a response of the peer at the same time.
-func (c *caller) givesUp(handshake time.Time, carries bool, now time.Time) bool {
-	if c.failed(handshake) {
-		return c.gaveUp || !carries
-	}
-	return !c.last.IsZero() && !carries && now.Sub(handshake) >= callAgain/2
-}
-
-// call selects one of the addresses found: the same one until callsEach attempts have failed,
-// then the next. If none was found, the last one stays. received is when the last packet of the peer arrived.
-func (c *caller) call(found []netip.AddrPort, received, now time.Time) netip.AddrPort {
-	if !c.last.IsZero() && received.After(c.last) {
-		c.slow = min(c.slow+1, callDoubled) // it is not gone
-	} else {
-		c.slow = 0
-	}
-	c.last = now
-	i := slices.Index(found, c.at)
-	switch {
-	case len(found) == 0:
-		return c.at
-	case i < 0:
-		c.at, c.calls = found[0], 0
-	case c.calls >= callsEach:
-		if i == len(found)-1 && c.slow == 0 {
-			c.rounds++
-		}
-		c.at, c.calls = found[(i+1)%len(found)], 0
-	}
-	c.calls++
-	return c.at
-}
+// callLook is how often a link that is not up checks whether to initiate.
+const callLook = 100 * time.Millisecond
 
 // call initiates handshakes with the peer at its endpoints whenever it does not answer, until
 // ctx ends. While the peer answers, WireGuard itself follows its address. A new first endpoint
 // in the settings is used at once.
 func (l *Link) call(ctx context.Context) {
-	c := newCaller(bytes.Compare(l.key.own[:], l.key.remote[:]) < 0)
+	c := link.NewCaller(bytes.Compare(l.key.own[:], l.key.remote[:]) < 0)
 	first, told := "", false // logged that a name does not resolve
 	isUp := false
 	for ok := true; ok; ok = l.wait(ctx, isUp) {
@@ -146,14 +34,14 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		if !c.due(alive, now) && !moved {
+		if !c.Due(alive, now) && !moved {
 			continue
 		}
 		session := l.session()
-		failed := c.givesUp(l.clock.converted(session.handshake), l.carries(now), now)
+		failed := c.GivesUp(l.clock.converted(session.handshake), l.carries(now), now)
 		found, err := l.names.resolveAll(ctx, endpoints, now)
 		if err != nil && !told {
-			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
+			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.At)
 		}
 		told = err != nil
 		// The peer's packets come from elsewhere, which need not lead to it: a load balancer that
@@ -162,10 +50,10 @@ func (l *Link) call(ctx context.Context) {
 		if elsewhere {
 			received = time.Time{}
 		}
-		before, rounds := c.at, c.rounds
-		at := c.call(found, received, now)
-		if c.rounds > rounds {
-			l.changePort(c.rounds)
+		before, rounds := c.At, c.Rounds
+		at := c.Call(found, received, now)
+		if c.Rounds > rounds {
+			l.changePort(c.Rounds)
 		}
 		if at != before {
 			l.logger().Info("peer endpoint", "address", at)
@@ -178,7 +66,7 @@ func (l *Link) call(ctx context.Context) {
 			if failed || at != before || elsewhere {
 				l.contact(at) // WireGuard may have learnt another one
 			}
-			c.gaveUp = c.gaveUp || failed
+			c.GaveUp = c.GaveUp || failed
 			l.initiate(failed)
 		}
 	}
@@ -244,9 +132,9 @@ func (r *resolver) resolveAll(ctx context.Context, endpoints []string, now time.
 }
 
 // checkReplayed forgets the peer's last timestamp if WireGuard refuses its initiations because of it.
-func (l *Link) checkReplayed(c *caller, now time.Time) {
+func (l *Link) checkReplayed(c *link.Caller, now time.Time) {
 	if l.replayed.Swap(false) {
-		if alive, _ := l.alive(now); c.forgets(alive, now) {
+		if alive, _ := l.alive(now); c.Forgets(alive, now) {
 			l.forget()
 		}
 	}

@@ -135,22 +135,3 @@ func TestF12_AProcessThatStartsWithAnEarlierClockIsBackSoon(t *testing.T) {
 		}
 	}
 }
-
-// While the link works, a replayed initiation changes nothing, and one alone never does.
-func TestF12_AReplayedInitiationIsForgottenOnlyOnADeadLink(t *testing.T) {
-	t.Parallel()
-	var c caller
-	now := time.Unix(1000, 0)
-	if c.forgets(false, now) {
-		t.Error("the first one")
-	}
-	if c.forgets(false, now.Add(callForget-1)) {
-		t.Error("another, soon after")
-	}
-	if c.forgets(true, now.Add(callForget)) || c.forgets(false, now.Add(callForget+1)) {
-		t.Error("the first after the peer answered")
-	}
-	if !c.forgets(false, now.Add(3*callForget)) {
-		t.Error("one of a peer that has not answered for long")
-	}
-}

@@ -1,4 +1,4 @@
-package tun
+package link
 
 import (
 	"net/netip"
@@ -7,23 +7,26 @@ import (
 	"time"
 )
 
+// look is how often a link that is not up checks whether to initiate.
+const look = 100 * time.Millisecond
+
 // attempted returns at which times, of those looked at, the peer is called.
-func (c *caller) attempted(span time.Duration, alive, receives func(after time.Duration) bool, found []netip.AddrPort) (at []time.Duration, addresses []netip.AddrPort) {
+func (c *Caller) attempted(span time.Duration, alive, receives func(after time.Duration) bool, found []netip.AddrPort) (at []time.Duration, addresses []netip.AddrPort) {
 	begin, received := time.Unix(1, 0), time.Time{}
-	for after := time.Duration(0); after < span; after += callLook {
+	for after := time.Duration(0); after < span; after += look {
 		now := begin.Add(after)
 		if receives(after) {
 			received = now
 		}
-		if c.due(alive(after), now) {
-			at, addresses = append(at, after), append(addresses, c.call(found, received, now))
+		if c.Due(alive(after), now) {
+			at, addresses = append(at, after), append(addresses, c.Call(found, received, now))
 		}
 	}
 	return at, addresses
 }
 
-func calling() *caller {
-	c := newCaller(false)
+func calling() *Caller {
+	c := NewCaller(false)
 	return &c
 }
 
@@ -59,7 +62,7 @@ func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
 // Attempts of both ends that cross do not cross for ever.
 func TestTheEndWithTheSmallerKeyTriesAgainSooner(t *testing.T) {
 	t.Parallel()
-	c := newCaller(true)
+	c := NewCaller(true)
 	at, _ := c.attempted(4*callAgain, never, never, nil)
 	if want := []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second}; !slices.Equal(at, want) {
 		t.Errorf("attempts after %v, want %v", at, want)
@@ -69,11 +72,11 @@ func TestTheEndWithTheSmallerKeyTriesAgainSooner(t *testing.T) {
 func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
-	c := caller{at: one, calls: 1}
-	if at := c.call([]netip.AddrPort{two}, time.Time{}, time.Unix(1, 0)); at != two {
+	c := Caller{At: one, calls: 1}
+	if at := c.Call([]netip.AddrPort{two}, time.Time{}, time.Unix(1, 0)); at != two {
 		t.Errorf("called at %v", at)
 	}
-	if at := c.call(nil, time.Time{}, time.Unix(9, 0)); at != two {
+	if at := c.Call(nil, time.Time{}, time.Unix(9, 0)); at != two {
 		t.Errorf("without any address, called at %v", at)
 	}
 }
@@ -96,21 +99,21 @@ func TestARoundEndsWhenNoAddressHasAnswered(t *testing.T) {
 		{found[:1], time.Second, 5 * callsEach, 0},
 		{nil, 0, 5 * callsEach, 0},
 	} {
-		var c caller
+		var c Caller
 		now, received := time.Unix(1000, 0), time.Time{}
 		for range x.calls {
-			c.call(x.found, received, now)
+			c.Call(x.found, received, now)
 			if x.received > 0 {
 				received = now.Add(x.received)
 			}
 			now = now.Add(callAgain)
 		}
-		if c.rounds != x.rounds {
-			t.Errorf("%+v: %d rounds", x, c.rounds)
+		if c.Rounds != x.rounds {
+			t.Errorf("%+v: %d rounds", x, c.Rounds)
 		}
-		c.due(true, now)
-		if c.rounds != 0 {
-			t.Errorf("the peer has answered, after %d rounds", c.rounds)
+		c.Due(true, now)
+		if c.Rounds != 0 {
+			t.Errorf("the peer has answered, after %d rounds", c.Rounds)
 		}
 	}
 }
@@ -133,22 +136,41 @@ func TestAPeerWhosePacketsArriveGetsMoreTimeForEachAttempt(t *testing.T) {
 // A session is given up only after a handshake that was tried in the same outage has failed.
 func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
 	t.Parallel()
-	var c caller
+	var c Caller
 	at := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}
 	now := time.Unix(1000, 0)
 	session := now.Add(-time.Minute)
 	if c.failed(session) {
 		t.Error("failed before any attempt")
 	}
-	c.due(false, now)
-	c.call(at, time.Time{}, now)
+	c.Due(false, now)
+	c.Call(at, time.Time{}, now)
 	if !c.failed(session) {
 		t.Error("no handshake since the attempt, and it has not failed")
 	}
 	if c.failed(now.Add(time.Second)) {
 		t.Error("failed although a handshake followed")
 	}
-	if c.due(true, now); c.failed(session) {
+	if c.Due(true, now); c.failed(session) {
 		t.Error("an attempt of an earlier outage counts")
+	}
+}
+
+// While the link works, a replayed initiation changes nothing, and one alone never does.
+func TestF12_AReplayedInitiationIsForgottenOnlyOnADeadLink(t *testing.T) {
+	t.Parallel()
+	var c Caller
+	now := time.Unix(1000, 0)
+	if c.Forgets(false, now) {
+		t.Error("the first one")
+	}
+	if c.Forgets(false, now.Add(callForget-1)) {
+		t.Error("another, soon after")
+	}
+	if c.Forgets(true, now.Add(callForget)) || c.Forgets(false, now.Add(callForget+1)) {
+		t.Error("the first after the peer answered")
+	}
+	if !c.Forgets(false, now.Add(3*callForget)) {
+		t.Error("one of a peer that has not answered for long")
 	}
 }
