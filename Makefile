@@ -104,7 +104,7 @@ generate: ## make deep copies and CRDs of the API types, and the copies that the
 	go run ./internal/dashboards charts/strait/dashboards
 	go run ./internal/docgen k8s/api/crds > docs/reference/objects.md.new && mv docs/reference/objects.md.new docs/reference/objects.md
 	go test -count=1 -run 'TheReferenceOfTheCommandLine|WrongInputs' ./cmd/strait -update
-	go test -count=1 -run TheTableOfEnvironments ./k8s/preflight -update
+	go test -count=1 -run TheTableOfEnvironments ./operate/preflight -update
 
 bench: build ## measure each layer's price, without root, in under 3 minutes; prints benchstat input
 	bin/strait bench -o benchstat --html bin/bench.html

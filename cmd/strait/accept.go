@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // acceptCommand holds the flags of `strait accept`.

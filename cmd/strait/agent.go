@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newAgent is the command of the pods that other commands start (k8s/agents). Users do not
+// newAgent is the command of the pods that other commands start (operate/agents). Users do not
 // run it.
 func newAgent() *cobra.Command {
 	c := &cobra.Command{

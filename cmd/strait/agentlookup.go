@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strait.dev/strait/k8s/dns"
+	"strait.dev/strait/operate/dns"
 )
 
 func newAgentLookup() *cobra.Command {

@@ -18,7 +18,7 @@ import (
 	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
-	"strait.dev/strait/k8s/benchmark"
+	"strait.dev/strait/operate/benchmark"
 )
 
 // benchFlags holds the flags of `strait bench`.

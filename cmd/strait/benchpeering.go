@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/bench/result"
-	"strait.dev/strait/k8s/agents"
-	"strait.dev/strait/k8s/benchmark"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/agents"
+	"strait.dev/strait/operate/benchmark"
+	"strait.dev/strait/operate/operator"
 )
 
 // benchPeering holds the flags of `strait bench --peering`.

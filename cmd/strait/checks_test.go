@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/operate/findings"
 )
 
 func TestUninstallNamesTheHelmCommand(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/config"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 func newCIDR() *cobra.Command {

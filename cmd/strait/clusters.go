@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // clusterFlags select the cluster of a command.

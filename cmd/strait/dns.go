@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/k8s/agents"
-	"strait.dev/strait/k8s/dns"
-	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/agents"
+	"strait.dev/strait/operate/dns"
+	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/operator"
 )
 
 // dnsFlags are the flags of all commands of `strait dns`.

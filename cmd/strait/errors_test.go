@@ -16,7 +16,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/test/fakekube"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // exportCommand holds the flags of `strait export`.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"strait.dev/strait/k8s/gather"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/gather"
+	"strait.dev/strait/operate/operator"
 )
 
 // gatherCommand holds the flags of `strait gather`.

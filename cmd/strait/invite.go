@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // inviteCommand holds the flags of `strait invite`.

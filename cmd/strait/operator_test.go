@@ -15,7 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -89,10 +89,10 @@ func output(stdin string, args ...string) (stdout, stderr string, code int) {
 }
 
 const (
-	readyObjects   = "../../k8s/operator/testdata/ready.yaml"
-	brokenObjects  = "../../k8s/operator/testdata/broken.yaml"
-	noPeering      = "../../k8s/operator/testdata/none.yaml"
-	addressObjects = "../../k8s/operator/testdata/addresses.yaml"
+	readyObjects   = "../../operate/operator/testdata/ready.yaml"
+	brokenObjects  = "../../operate/operator/testdata/broken.yaml"
+	noPeering      = "../../operate/operator/testdata/none.yaml"
+	addressObjects = "../../operate/operator/testdata/addresses.yaml"
 )
 
 func TestExitCodesAndErrorsOfCommandsForClusters(t *testing.T) {

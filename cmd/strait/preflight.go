@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
-	"strait.dev/strait/k8s/preflight"
+	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/preflight"
 )
 
 // preflightCommand holds the flags of `strait preflight`.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // rotateKeysCommand holds the flags of `strait rotate-keys`.

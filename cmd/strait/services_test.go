@@ -11,7 +11,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/test/fakekube"
 )
 

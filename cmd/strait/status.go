@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // statusCommand holds the flags of `strait status`.

@@ -17,9 +17,9 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/services"
-	"strait.dev/strait/k8s/trace"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/trace"
 )
 
 // traceFlags holds the flags of `strait trace`.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"strait.dev/strait/k8s/trace"
+	"strait.dev/strait/operate/trace"
 )
 
 func TestPacketsAreParsed(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // unexportCommand holds the flags of `strait unexport`.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/uninstall"
+	"strait.dev/strait/operate/uninstall"
 )
 
 // uninstallCommand holds the flags of `strait uninstall`.

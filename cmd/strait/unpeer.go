@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/operate/operator"
 )
 
 // unpeerCommand holds the flags of `strait unpeer`.

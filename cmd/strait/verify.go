@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"strait.dev/strait/k8s/operator"
-	"strait.dev/strait/k8s/verify"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/verify"
 )
 
 // verifyCommand holds the flags of `strait verify`.

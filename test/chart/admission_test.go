@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/internal/endpoint"
-	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/test/kube"
 )
 

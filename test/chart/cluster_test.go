@@ -24,9 +24,9 @@ import (
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
-	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/rbac"
-	"strait.dev/strait/k8s/verify"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/verify"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/program"
 )

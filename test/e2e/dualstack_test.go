@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"strait.dev/strait/k8s/verify"
+	"strait.dev/strait/operate/verify"
 )
 
 // podsMeetInSecondFamily makes the pods of podsMeet connect over the second IP family of the

@@ -1,0 +1,75 @@
+package benchmark
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/operate/operator"
+)
+
+// gateways are the gateways of one side of the peering.
+type gateways struct {
+	client    *client.Client
+	namespace string
+	pods      []string
+}
+
+// gatewaysOf returns the gateways' running pods.
+func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gateways, error) {
+	list, err := s.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label + "=" + s.Peering.Name})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	g := &gateways{client: s.Client, namespace: namespace}
+	for i := range list.Items {
+		g.pods = append(g.pods, list.Items[i].Name)
+	}
+	if len(g.pods) == 0 {
+		return nil, fmt.Errorf("%s: no gateway of Peering %s runs in namespace %s; run strait status, and check --gateway-namespace", s.Name, s.Peering.Name, namespace)
+	}
+	return g, nil
+}
+
+// cpu returns the total CPU time of the gateways' processes since their start.
+func (g *gateways) cpu(ctx context.Context) (all time.Duration, err error) {
+	for _, pod := range g.pods {
+		var page bytes.Buffer
+		err := g.client.Exec(ctx, client.ExecOptions{
+			Namespace: g.namespace, Pod: pod, Container: install.Gateway,
+			Command: []string{install.Binary, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort)}, Stdout: &page, Stderr: io.Discard,
+		})
+		if err != nil {
+			return 0, fmt.Errorf("metrics of gateway %s: %w", pod, err)
+		}
+		one, err := processCPU(&page)
+		if err != nil {
+			return 0, fmt.Errorf("metrics of gateway %s: %w", pod, err)
+		}
+		all += one
+	}
+	return all, nil
+}
+
+// processCPU parses the CPU time of a process from its metrics, in the text format of
+// Prometheus.
+func processCPU(page io.Reader) (time.Duration, error) {
+	const name = "process_cpu_seconds_total "
+	for lines := bufio.NewScanner(page); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), name); ok {
+			seconds, err := strconv.ParseFloat(text, 64)
+			return time.Duration(seconds * float64(time.Second)), err
+		}
+	}
+	return 0, fmt.Errorf("the metric %s is missing", strings.TrimSpace(name))
+}

@@ -1,0 +1,103 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/operate/agents"
+	"strait.dev/strait/operate/operator"
+)
+
+// Names of the agents.
+const (
+	nearPod   = "near"
+	directPod = "direct"
+	farPod    = "far"
+)
+
+// placement contains the pods of a run.
+type placement struct {
+	near, direct, far podEnd
+}
+
+// podEnd is a pod that sends and receives.
+type podEnd struct {
+	crew  *agents.Group
+	agent string
+	// address is the pod's address as used by the near pod, and nearAddress the near pod's
+	// address as used by this pod.
+	address, nearAddress netip.Addr
+}
+
+// agentsOf starts the pods of one cluster, on another node than the gateway's if possible,
+// as for most workloads.
+func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, names ...string) (*agents.Group, error) {
+	nodes, err := joinedNodes(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.Index(nodes, s.Gateway()); i >= 0 {
+		nodes = append(slices.Delete(nodes, i, i+1), s.Gateway())
+	}
+	all := make([]agents.Agent, len(names))
+	for i, name := range names {
+		all[i] = agents.Agent{Name: name, Node: nodes[i%len(nodes)]}
+	}
+	return agents.Start(ctx, agents.Options{Client: s.Client, Image: image, Purpose: "bench", Say: o.Say}, all...)
+}
+
+// joinedNodes returns the nodes of a cluster on which pods reach the other one.
+func joinedNodes(ctx context.Context, s *operator.Side) ([]string, error) {
+	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
+	}
+	attached, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
+	}
+	names := agents.Joined(nodes.Items, attached.Items, s.Network.Status.WithoutNodes)
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no node is ready and has a NodeAttachment; check kubectl get nodes,nodeattachments", s.Name)
+	}
+	return names, nil
+}
+
+// setAddresses sets the addresses that the pods use for each other.
+func (p *placement) setAddresses(a, b *operator.Side) (err error) {
+	near, err1 := ipv4(p.near)
+	direct, err2 := ipv4(p.direct)
+	far, err3 := ipv4(p.far)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	p.direct.address, p.direct.nearAddress = direct, near
+	if p.far.address, err = a.Seen(far); err != nil {
+		return err
+	}
+	p.far.nearAddress, err = b.Seen(near)
+	return err
+}
+
+// ipv4 returns a pod's IPv4 address, or its IPv6 address if it has no other.
+func ipv4(s podEnd) (first netip.Addr, err error) {
+	for _, ip := range s.crew.Pod(s.agent).Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		if err != nil {
+			return a, fmt.Errorf("pod %s: %w", s.agent, err)
+		}
+		if a.Is4() {
+			return a, nil
+		}
+		first = a
+	}
+	if !first.IsValid() {
+		return first, fmt.Errorf("pod %s has no address", s.agent)
+	}
+	return first, nil
+}

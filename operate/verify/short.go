@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/operate/operator"
+)
+
+// Short checks the objects of one cluster: whether the peerings with these names, or all,
+// are ready, and whether the nodes reach their gateways. It starts no pods. A cluster
+// without a Peering passes.
+func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, error) {
+	began := time.Now()
+	report, err := operator.ReadReport(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	attachments, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", c.Name, err)
+	}
+	peerings, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Clusters: []ClusterShape{{ID: string(report.ClusterID), Name: c.Name}}}
+	id := string(report.ClusterID)
+	if len(report.Peerings) == 0 {
+		r.Checks = append(r.Checks, Check{Group: OfPeering, From: id, What: "Peerings", Outcome: Skipped,
+			Detail: "this cluster is not joined to another cluster yet; use strait peer, or strait invite here and strait accept in the other cluster"})
+	}
+	for _, peering := range report.Peerings {
+		is, _ := judgePeering(id, peering)
+		r.Checks = append(r.Checks, is)
+		for i := range peerings {
+			if peerings[i].Name == peering.Name {
+				r.Checks = append(r.Checks, reachable(id, &peerings[i], attachments.Items)...)
+			}
+		}
+	}
+	r.finish(began)
+	return r, nil
+}
+
+// reachable checks whether the nodes of a cluster reach the gateways of a peering.
+func reachable(id string, p *v1alpha1.Peering, nodes []v1alpha1.NodeAttachment) (checks []Check) {
+	for _, g := range p.Status.Gateways {
+		c := Check{Group: OfPeering, From: id, What: "gateway " + g.Name + " is reachable from all nodes", Outcome: Passed, Detail: fmt.Sprintf("%d nodes", len(nodes))}
+		var missing []string
+		for _, n := range nodes {
+			at := slices.IndexFunc(n.Status.Gateways, func(one v1alpha1.NodeGateway) bool { return one.Name == g.Name })
+			switch {
+			case at < 0:
+				missing = append(missing, n.Name+" (its node helper has not reported it)")
+			case !n.Status.Gateways[at].Ready:
+				missing = append(missing, strings.TrimSuffix(n.Name+" ("+n.Status.Gateways[at].Message, " (")+")")
+			}
+		}
+		if len(missing) > 0 {
+			c.Outcome, c.Detail = Failed, "not from "+strings.Join(missing[:min(len(missing), 5)], ", ")
+			if len(missing) > 5 {
+				c.Detail += fmt.Sprintf(" and %d more", len(missing)-5)
+			}
+			c.Cause = "the node helper does not run, or overlay UDP does not pass from the node to the gateway's pod"
+			c.Remedy = "check the helper's pod on that node (DaemonSet strait-node in strait-nodes), and allow UDP 6091 and 6092 between nodes and pods"
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
