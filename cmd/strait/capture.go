@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/internal/capture"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/install"
 )
 
@@ -23,7 +23,7 @@ type captureFlags struct {
 	cluster   clusterFlags
 	namespace string // of gateways
 	socket    string
-	request   daemon.CaptureRequest
+	request   localsocket.CaptureRequest
 	duration  time.Duration
 	file      string
 	untilEOF  bool // end with standard input: how strait capture of a cluster ends this one
@@ -58,14 +58,14 @@ capture ends after --duration or --packets, or with Ctrl-C.`,
 	f.cluster.register(c)
 	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().StringVar(&f.socket, "socket", "", "unix socket of a gateway on this machine, instead of one in a cluster")
-	c.Flags().StringSliceVar(&f.request.Stages, "stage", []string{"inner"}, "stages to capture: "+strings.Join(daemon.CaptureStages, ", "))
+	c.Flags().StringSliceVar(&f.request.Stages, "stage", []string{"inner"}, "stages to capture: "+strings.Join(localsocket.CaptureStages, ", "))
 	c.Flags().DurationVar(&f.duration, "duration", 0, "how long to capture (default: until Ctrl-C)")
 	c.Flags().IntVar(&f.request.Packets, "packets", 0, "maximum number of packets (default: no limit)")
 	c.Flags().IntVar(&f.request.Snap, "snap", 0, "maximum number of bytes of each packet (default: no limit)")
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write, or - for standard output")
 	c.Flags().BoolVar(&f.untilEOF, "until-eof", false, "")
 	_ = c.Flags().MarkHidden("until-eof")
-	completeValues(c, "stage", daemon.CaptureStages)
+	completeValues(c, "stage", localsocket.CaptureStages)
 	return c
 }
 
@@ -103,13 +103,13 @@ func (f *captureFlags) check(cmd *cobra.Command) error {
 		return wrongUsage(cmd, "%w", err)
 	}
 	for _, stage := range f.request.Stages {
-		if !slices.Contains(daemon.CaptureStages, stage) {
-			return wrongUsage(cmd, "--stage %s: no such stage; choose %s", stage, choice(daemon.CaptureStages))
+		if !slices.Contains(localsocket.CaptureStages, stage) {
+			return wrongUsage(cmd, "--stage %s: no such stage; choose %s", stage, choice(localsocket.CaptureStages))
 		}
 	}
 	switch {
 	case len(f.request.Stages) == 0:
-		return wrongUsage(cmd, "--stage is empty: choose %s", choice(daemon.CaptureStages))
+		return wrongUsage(cmd, "--stage is empty: choose %s", choice(localsocket.CaptureStages))
 	case f.file == "":
 		return wrongUsage(cmd, "--file is missing: name a file, or - to pipe the packets into another program")
 	case f.file == "-" && isTerminal(cmd.OutOrStdout()):
@@ -133,7 +133,7 @@ func (f *captureFlags) local(ctx context.Context, cmd *cobra.Command) error {
 			end.Close()
 		}()
 	}
-	packets, err := daemon.Capture(context.WithoutCancel(ctx), f.socket, f.request, until)
+	packets, err := localsocket.Capture(context.WithoutCancel(ctx), f.socket, f.request, until)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
@@ -101,7 +102,7 @@ remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 		}
 	})
 	wait.Until(t, "the gateway has its configuration", func() bool {
-		answer, err := daemon.Capture(t.Context(), socket, daemon.CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
+		answer, err := localsocket.Capture(t.Context(), socket, localsocket.CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
 		if err == nil {
 			answer.Close()
 		}
@@ -249,7 +250,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 			if packets == 0 {
 				out.full = cancel
 			}
-			f := captureFlags{file: "-", request: daemon.CaptureRequest{
+			f := captureFlags{file: "-", request: localsocket.CaptureRequest{
 				Stages: []string{"overlay", "inner"}, Filter: "udp or icmp", Packets: packets,
 			}}
 			cmd := newCapture()
@@ -269,7 +270,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 
 func TestErrorsInAPodNameThePod(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
-	f := captureFlags{file: "-", request: daemon.CaptureRequest{Stages: []string{"inner"}}}
+	f := captureFlags{file: "-", request: localsocket.CaptureRequest{Stages: []string{"inner"}}}
 	cmd := newCapture()
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(io.Discard)

@@ -98,7 +98,7 @@ var raw = map[string]string{
 func TestCommandsWriteToTheEscapingOutputsOnly(t *testing.T) {
 	t.Parallel()
 	used := make(map[string]bool)
-	for _, dir := range []string{".", "../../k8s", "../../operate", "../../bench", "../../internal/demo", "../../internal/daemon", "../../internal/endpoint", "../../internal/capture", "../../control", "../../node"} {
+	for _, dir := range []string{".", "../../k8s", "../../operate", "../../bench", "../../internal/demo", "../../internal/daemon", "../../internal/localsocket", "../../internal/endpoint", "../../internal/capture", "../../control", "../../node"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

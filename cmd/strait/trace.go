@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/services"
 	"strait.dev/strait/operate/operator"
@@ -217,11 +217,11 @@ func (f *traceFlags) single(ctx context.Context, cmd *cobra.Command, from string
 	if q.From, err = netip.ParseAddr(from); err != nil {
 		return nil, wrongUsage(cmd, "%q is not an IP address: with --socket, write the source like 10.0.1.5", from)
 	}
-	question := daemon.TraceQuestion{Probe: q.Probe(), FromTunnel: f.fromTunnel}
+	question := localsocket.TraceQuestion{Probe: q.Probe(), FromTunnel: f.fromTunnel}
 	if err := question.Probe.Check(); err != nil {
 		return nil, wrongUsage(cmd, "%w", err)
 	}
-	a, err := daemon.AskTrace(ctx, f.socket, question)
+	a, err := localsocket.AskTrace(ctx, f.socket, question)
 	if err != nil {
 		return nil, err
 	}
@@ -230,11 +230,11 @@ func (f *traceFlags) single(ctx context.Context, cmd *cobra.Command, from string
 
 // relay sends the question to the gateway of the socket and prints the answer.
 func (f *traceFlags) relay(ctx context.Context, w io.Writer) error {
-	var q daemon.TraceQuestion
+	var q localsocket.TraceQuestion
 	if err := json.Unmarshal([]byte(f.question), &q); err != nil {
 		return fmt.Errorf("--question: %w", err)
 	}
-	a, err := daemon.AskTrace(ctx, f.socket, q)
+	a, err := localsocket.AskTrace(ctx, f.socket, q)
 	if err != nil {
 		return err
 	}

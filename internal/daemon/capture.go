@@ -2,27 +2,22 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/capture"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/tun"
 )
-
-// CaptureStages are the names of the stages at which packets can be captured, in the order of a packet's path.
-var CaptureStages = []string{"inner", "tunnel", "overlay", "wireguard"}
 
 // sight is a capture point: a gateway.Stage as an interface of the file.
 type sight struct {
@@ -54,25 +49,11 @@ const (
 // capturing counts the running captures of this process.
 var capturing atomic.Int32
 
-// CaptureRequest is a request for a capture.
-type CaptureRequest struct {
-	Stages  []string // of CaptureStages
-	Filter  string   // in the syntax of capture.ParseFilter
-	Snap    int      // bytes of each packet; 0: all
-	Packets int      // maximum number; 0: no limit
-}
-
-func (c CaptureRequest) query() string {
-	return url.Values{
-		"stage": c.Stages, "filter": {c.Filter}, "snap": {strconv.Itoa(c.Snap)}, "packets": {strconv.Itoa(c.Packets)},
-	}.Encode()
-}
-
-// sights returns the capture points of the request.
-func (c CaptureRequest) sights() (found []sight, err error) {
+// sightsOf returns the capture points of a request.
+func sightsOf(c localsocket.CaptureRequest) (found []sight, err error) {
 	for _, stage := range c.Stages {
-		if !slices.Contains(CaptureStages, stage) {
-			return nil, fmt.Errorf("unknown stage %q; choose from %s", stage, strings.Join(CaptureStages, ", "))
+		if !slices.Contains(localsocket.CaptureStages, stage) {
+			return nil, fmt.Errorf("unknown stage %q; choose from %s", stage, strings.Join(localsocket.CaptureStages, ", "))
 		}
 	}
 	for _, s := range sights {
@@ -81,36 +62,21 @@ func (c CaptureRequest) sights() (found []sight, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no stage given; choose from %s", strings.Join(CaptureStages, ", "))
+		return nil, fmt.Errorf("no stage given; choose from %s", strings.Join(localsocket.CaptureStages, ", "))
 	}
 	return found, nil
 }
 
-// readCapture decodes what query encodes.
-func readCapture(q url.Values) (c CaptureRequest, err error) {
-	c.Stages, c.Filter = q["stage"], q.Get("filter")
-	var errs [2]error
-	c.Snap, errs[0] = strconv.Atoi(q.Get("snap"))
-	c.Packets, errs[1] = strconv.Atoi(q.Get("packets"))
-	return c, errors.Join(errs[:]...)
-}
-
-// Capture starts a capture in the gateway behind a socket. The result reads as a pcapng file until io.EOF. The capture and the
-// file end when until ends, or when the result is closed.
-func Capture(ctx context.Context, socket string, c CaptureRequest, until io.Reader) (io.ReadCloser, error) {
-	return CallSocket(ctx, socket, "/capture?"+c.query(), until)
-}
-
 // serveCapture writes a pcapng file until the request's body ends.
 func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
-	c, err := readCapture(r.URL.Query())
+	c, err := localsocket.ReadCapture(r.URL.Query())
 	var filter capture.Filter
 	if err == nil {
 		filter, err = capture.ParseFilter(c.Filter)
 	}
 	var at []sight
 	if err == nil {
-		at, err = c.sights()
+		at, err = sightsOf(c)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/capture"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
 )
@@ -56,10 +55,10 @@ func (b *bench) node(t *testing.T) *net.UDPConn {
 }
 
 // capture begins one in the gateway of a bench, and gives what ends it.
-func (b *bench) capture(t *testing.T, r CaptureRequest) (*capture.Reader, func()) {
+func (b *bench) capture(t *testing.T, r localsocket.CaptureRequest) (*capture.Reader, func()) {
 	t.Helper()
 	until, end := io.Pipe()
-	file, err := Capture(t.Context(), b.socket, r, until)
+	file, err := localsocket.Capture(t.Context(), b.socket, r, until)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func TestACaptureRecordsPacketsAndEndsOnRequest(t *testing.T) {
 	b.start(t)
 	node := b.node(t)
 	began := time.Now()
-	file, end := b.capture(t, CaptureRequest{Stages: []string{"overlay", "inner"}})
+	file, end := b.capture(t, localsocket.CaptureRequest{Stages: []string{"overlay", "inner"}})
 	frame := fromNode("10.71.2.9")
 	seen := map[string]capture.Packet{}
 	for len(seen) < 2 {
@@ -133,7 +132,7 @@ func TestACaptureEndsWithItsLastPacket(t *testing.T) {
 	b.socket = socketPath(t)
 	b.start(t)
 	node := b.node(t)
-	file, _ := b.capture(t, CaptureRequest{Stages: []string{"inner"}, Filter: "icmp and dst host 10.71.2.9", Packets: 2, Snap: 24})
+	file, _ := b.capture(t, localsocket.CaptureRequest{Stages: []string{"inner"}, Filter: "icmp and dst host 10.71.2.9", Packets: 2, Snap: 24})
 	for _, to := range []string{"10.71.2.8", "10.71.2.9", "10.71.2.8", "10.71.2.9", "10.71.2.9"} {
 		if _, err := node.Write(fromNode(to)); err != nil {
 			t.Fatal(err)
@@ -158,7 +157,7 @@ func TestAGatewayThatEndsEndsItsCaptures(t *testing.T) {
 	defer end.Close()
 	t.Run("runs", func(t *testing.T) {
 		b.start(t)
-		stream, err := Capture(context.Background(), b.socket, CaptureRequest{Stages: []string{"inner"}}, until)
+		stream, err := localsocket.Capture(context.Background(), b.socket, localsocket.CaptureRequest{Stages: []string{"inner"}}, until)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +174,7 @@ func TestACaptureWithoutAReaderEnds(t *testing.T) {
 	b.start(t)
 	until, end := io.Pipe()
 	defer end.Close()
-	file, err := Capture(t.Context(), b.socket, CaptureRequest{Stages: []string{"inner"}}, until)
+	file, err := localsocket.Capture(t.Context(), b.socket, localsocket.CaptureRequest{Stages: []string{"inner"}}, until)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,36 +190,21 @@ func TestAFaultyCaptureIsRefusedWithTheReason(t *testing.T) {
 	b := newBench(t)
 	b.socket = socketPath(t)
 	b.start(t)
-	for says, r := range map[string]CaptureRequest{
+	for says, r := range map[string]localsocket.CaptureRequest{
 		`filter: at character 1: "prot"`:             {Stages: []string{"inner"}, Filter: "prot 80"},
 		`unknown stage "outer"; choose from inner, `: {Stages: []string{"inner", "outer"}},
 		`no stage given; choose from inner, `:        {},
 	} {
-		if _, err := Capture(t.Context(), b.socket, r, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := localsocket.Capture(t.Context(), b.socket, r, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	for range maxCaptures {
-		b.capture(t, CaptureRequest{Stages: []string{"tunnel"}})
+		b.capture(t, localsocket.CaptureRequest{Stages: []string{"tunnel"}})
 	}
-	_, err := Capture(t.Context(), b.socket, CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
+	_, err := localsocket.Capture(t.Context(), b.socket, localsocket.CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
 	if err == nil || !strings.Contains(err.Error(), "captures are running already; end one of them") {
 		t.Errorf("one too many: %v", err)
-	}
-}
-
-func TestARequestIsReadAsItWasWritten(t *testing.T) {
-	want := CaptureRequest{Stages: []string{"inner", "overlay"}, Filter: "host 10.0.0.1 && !tcp port 80", Snap: 96, Packets: 5}
-	q, err := url.ParseQuery(want.query())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := readCapture(q)
-	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := readCapture(url.Values{"snap": {"all"}}); err == nil {
-		t.Error("no number, and no error")
 	}
 }
 
@@ -228,12 +212,12 @@ func TestEveryPlaceIsASightOfSomeStage(t *testing.T) {
 	found := make(map[gateway.Stage]bool)
 	for _, s := range sights {
 		found[s.at] = true
-		if !slices.Contains(CaptureStages, s.stage) {
+		if !slices.Contains(localsocket.CaptureStages, s.stage) {
 			t.Errorf("%s: no such stage", s.stage)
 		}
 	}
-	if len(found) != len(sights) || len(sights) != 2*len(CaptureStages) {
-		t.Errorf("%d places, %d sights, %d stages", len(found), len(sights), len(CaptureStages))
+	if len(found) != len(sights) || len(sights) != 2*len(localsocket.CaptureStages) {
+		t.Errorf("%d places, %d sights, %d stages", len(found), len(sights), len(localsocket.CaptureStages))
 	}
 }
 
@@ -255,7 +239,7 @@ func TestTappedPacketsAreRecordedWithoutAllocating(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := CaptureRequest{Stages: CaptureStages}.sights()
+	at, err := sightsOf(localsocket.CaptureRequest{Stages: localsocket.CaptureStages})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"time"
+
+	"strait.dev/strait/internal/localsocket"
 )
 
 // localRoute is a request type that the running gateway serves on its local socket.
@@ -24,8 +24,8 @@ type localRoute struct {
 
 // localRoutes are all routes of the local socket.
 var localRoutes = []localRoute{
-	{"POST /capture", serveCapture},
-	{"POST " + tracePath, serveTrace},
+	{"POST " + localsocket.CapturePath, serveCapture},
+	{"POST " + localsocket.TracePath, serveTrace},
 }
 
 // socket is the local interface of a process: HTTP on a unix socket, for processes that run as the gateway's own user.
@@ -128,35 +128,4 @@ func (s *socket) close() {
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.made) {
 		_ = os.Remove(s.path) // a file left over is replaced by the next gateway
 	}
-}
-
-// CallSocket posts to a path of a gateway's local socket and returns the response body, which the caller closes. Errors contain the
-// gateway's message, or why it cannot be reached.
-func CallSocket(ctx context.Context, socket, path string, body io.Reader) (io.ReadCloser, error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway"+path, body)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := client.Do(request)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("the gateway's socket %s: permission denied; run this as the gateway's own user", socket)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("no gateway listens on %s; start one with --socket %s, or give the socket of a running gateway", socket, socket)
-	case err != nil:
-		return nil, fmt.Errorf("the gateway's socket %s: %w", socket, err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
-		if answer.StatusCode == http.StatusNotFound {
-			text = []byte("it does not support " + path + "; use the strait of the gateway's own version")
-		}
-		return nil, fmt.Errorf("gateway: %s", strings.TrimSpace(string(text)))
-	}
-	return answer.Body, nil
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/internal/localsocket"
 )
 
 // socketPath is short: the path of a unix socket has at most 107 bytes.
@@ -35,7 +37,7 @@ func echo(_ *Daemon, w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body
 
 func call(t *testing.T, socket, path, body string) (string, error) {
 	t.Helper()
-	answer, err := CallSocket(t.Context(), socket, path, strings.NewReader(body))
+	answer, err := localsocket.Call(t.Context(), socket, path, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}

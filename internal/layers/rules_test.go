@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
 	{"internal/health"},
-	{"internal/endpoint", "internal/endpoint/leak"},
+	{"internal/endpoint", "internal/endpoint/leak", "internal/localsocket"},
 	{"internal/daemon"},
 	{"k8s/claims", "k8s/services"},
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
 )
@@ -35,7 +35,7 @@ func (j *packetTrace) arrive(s, from *Side, t *tunneledPacket) (there location) 
 		return there
 	}
 	there, a := j.enterGateway(s, g.Name)
-	if a != nil && !slices.ContainsFunc(a.Links, func(l daemon.TraceLink) bool { return l.RemoteKey == t.link.OwnKey }) {
+	if a != nil && !slices.ContainsFunc(a.Links, func(l localsocket.TraceLink) bool { return l.RemoteKey == t.link.OwnKey }) {
 		h.Where, h.Cluster = g.Name, s.ID
 		j.hops, j.ended = j.hops[:len(j.hops)-1], true
 		j.drop(h, unknownKey, fmt.Sprintf("the gateway trusts no gateway of cluster %s with the key %s", from.ID, t.link.OwnKey))
@@ -46,9 +46,9 @@ func (j *packetTrace) arrive(s, from *Side, t *tunneledPacket) (there location) 
 
 // enterGateway queries what a gateway does with the packet. The answer is nil if the
 // gateway cannot be queried.
-func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon.TraceAnswer) {
+func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *localsocket.TraceAnswer) {
 	h := Hop{Stage: StageGateway, Cluster: s.ID, Where: name}
-	a, err := s.Gateway(j.ctx, name, daemon.TraceQuestion{Probe: j.packet, FromTunnel: true})
+	a, err := s.Gateway(j.ctx, name, localsocket.TraceQuestion{Probe: j.packet, FromTunnel: true})
 	if err != nil {
 		j.unknown(h, err.Error())
 		return to, nil
@@ -64,11 +64,11 @@ func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon
 }
 
 // deliver follows the packet from a gateway to the host behind its node.
-func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to location) location {
+func (j *packetTrace) deliver(s *Side, gateway string, a *localsocket.TraceAnswer, to location) location {
 	if j.ended || a == nil {
 		return location{}
 	}
-	if a.Verdict == daemon.TraceToHost {
+	if a.Verdict == localsocket.TraceToHost {
 		j.ended = true // delivered: to the gateway itself
 		return location{}
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
 	"strait.dev/strait/operate/operator"
@@ -24,7 +24,7 @@ type Asked interface {
 	// Way queries the kernel of a node; see node.FindWay.
 	Way(ctx context.Context, node string, to, from netip.Addr) (*node.Way, error)
 	// Gateway queries what a gateway would do with a packet.
-	Gateway(ctx context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error)
+	Gateway(ctx context.Context, name string, q localsocket.TraceQuestion) (*localsocket.TraceAnswer, error)
 }
 
 // Side is one of the clusters, as of the start of the trace.

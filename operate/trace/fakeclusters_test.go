@@ -14,7 +14,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
 )
@@ -30,11 +30,11 @@ type cluster struct {
 	Side
 	pods       []corev1.Pod
 	config     config.Gateway
-	links      []daemon.TraceLink
-	broken     func(way *node.Way)              // changes what kernels answer
-	refuse     error                            // to ask kernels
-	unanswered error                            // to ask gateways
-	changed    func(answer *daemon.TraceAnswer) // what gateways answer
+	links      []localsocket.TraceLink
+	broken     func(way *node.Way)                   // changes what kernels answer
+	refuse     error                                 // to ask kernels
+	unanswered error                                 // to ask gateways
+	changed    func(answer *localsocket.TraceAnswer) // what gateways answer
 }
 
 var start = time.Unix(1_700_000_000, 0)
@@ -49,11 +49,11 @@ func newFixture() *fixture {
 }
 
 func newCluster(id, remote, seenAs, _ string, number int32) *cluster {
-	link := daemon.TraceLink{
+	link := localsocket.TraceLink{
 		Name: id + "-0", Gateway: id + "-0", OwnKey: "key of " + remote + "-0", RemoteKey: "key of " + id + "-0",
 		Active: true, Up: true, RTT: 1500 * time.Microsecond, PathMTU: 1390, LastHandshake: start.Add(-time.Minute), Endpoint: netip.MustParseAddrPort("203.0.113.9:51840"),
 	}
-	c := &cluster{links: []daemon.TraceLink{link}}
+	c := &cluster{links: []localsocket.TraceLink{link}}
 	c.Side = Side{ID: id, Asked: c, Network: &v1alpha1.ClusterNetwork{Status: v1alpha1.ClusterNetworkStatus{PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16", "fd00:10::/48"}}}}
 	c.Peerings = []v1alpha1.Peering{{
 		ObjectMeta: metav1.ObjectMeta{Name: remote},
@@ -157,7 +157,7 @@ func (c *cluster) Way(_ context.Context, onNode string, to, from netip.Addr) (*n
 }
 
 // Gateway is what a real table answers.
-func (c *cluster) Gateway(_ context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error) {
+func (c *cluster) Gateway(_ context.Context, name string, q localsocket.TraceQuestion) (*localsocket.TraceAnswer, error) {
 	if c.unanswered != nil {
 		return nil, c.unanswered
 	}
@@ -168,7 +168,7 @@ func (c *cluster) Gateway(_ context.Context, name string, q daemon.TraceQuestion
 	if err != nil {
 		return nil, err
 	}
-	a, err := daemon.TraceTable(table, q, start)
+	a, err := localsocket.TraceTable(table, q, start)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/node"
@@ -76,12 +76,12 @@ func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*no
 }
 
 // Gateway queries a gateway over the socket in its pod.
-func (p *Pods) Gateway(ctx context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error) {
+func (p *Pods) Gateway(ctx context.Context, name string, q localsocket.TraceQuestion) (*localsocket.TraceAnswer, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
-	answer := new(daemon.TraceAnswer)
+	answer := new(localsocket.TraceAnswer)
 	at := client.ExecOptions{Namespace: p.GatewayNamespace, Pod: name, Container: install.Gateway}
 	return answer, p.ask(ctx, at, []string{"trace", "--socket", install.Socket, "--question", string(question)}, answer)
 }

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/client"
 )
 
@@ -27,8 +27,8 @@ func TestAGatewayIsAskedOverTheSocketInItsPod(t *testing.T) {
 		_, err := fmt.Fprint(o.Stdout, `{"cluster":"a","verdict":"tunnel"}`)
 		return err
 	})}
-	a, err := p.Gateway(t.Context(), "b-0", daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")})
-	if err != nil || a.Cluster != "a" || a.Verdict != daemon.TraceToTunnel {
+	a, err := p.Gateway(t.Context(), "b-0", localsocket.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")})
+	if err != nil || a.Cluster != "a" || a.Verdict != localsocket.TraceToTunnel {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if asked.Namespace != "strait-gateways" || asked.Pod != "b-0" || asked.Container != "gateway" || asked.Stdin != nil ||
@@ -53,7 +53,7 @@ func TestWhoCannotBeAskedIsNamedWithTheRemedy(t *testing.T) {
 		},
 	} {
 		p := &Pods{GatewayNamespace: "strait-gateways", Executor: answer}
-		if _, err := p.Gateway(t.Context(), "b-0", daemon.TraceQuestion{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Gateway(t.Context(), "b-0", localsocket.TraceQuestion{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

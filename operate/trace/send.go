@@ -9,7 +9,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
 )
@@ -17,8 +17,8 @@ import (
 // tunneledPacket is a packet in the tunnel.
 type tunneledPacket struct {
 	gateway gatewayRef
-	answer  *daemon.TraceAnswer
-	link    daemon.TraceLink
+	answer  *localsocket.TraceAnswer
+	link    localsocket.TraceLink
 }
 
 // remoteGateway names the remote gateway.
@@ -50,7 +50,7 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 		h.Notes = append(h.Notes, "the gateway does not answer the node: "+n.Message)
 	}
 	h.Notes = append(h.Notes, s.unusedNotes(from.node, g)...)
-	a, err := s.Gateway(j.ctx, g.Name, daemon.TraceQuestion{Probe: j.packet, Outer: &outer})
+	a, err := s.Gateway(j.ctx, g.Name, localsocket.TraceQuestion{Probe: j.packet, Outer: &outer})
 	if err != nil {
 		j.unknown(Hop{Stage: StageGateway, Cluster: s.ID, Where: g.Name}, err.Error())
 		return nil
@@ -198,8 +198,8 @@ func (s *Side) refused(to netip.Addr, way *node.Way) (reason, note string) {
 
 // outer returns the outer header of the node's packets to a gateway: from its kernel, or
 // else from the objects.
-func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOuter {
-	o := daemon.TraceOuter{Encapsulation: config.Geneve}
+func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) localsocket.TraceOuter {
+	o := localsocket.TraceOuter{Encapsulation: config.Geneve}
 	if a := s.attachment(onNode); a != nil {
 		o.VNI = v1alpha1.VNI(a.Spec.Index, g.Number)
 		for _, there := range g.PodAddresses {
@@ -229,15 +229,15 @@ func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOut
 }
 
 // recordGateway records what a gateway does with the packet.
-func (j *packetTrace) recordGateway(h Hop, a *daemon.TraceAnswer) {
+func (j *packetTrace) recordGateway(h Hop, a *localsocket.TraceAnswer) {
 	h.Entries = a.Entries
 	h.Notes = append(h.Notes, entryNotes(a)...)
 	switch {
-	case a.Verdict == daemon.TraceDropped && a.Error != nil:
+	case a.Verdict == localsocket.TraceDropped && a.Error != nil:
 		j.drop(h, a.Reason, fmt.Sprintf("%s; an ICMP error goes back from %v", explain(a), a.Error.Source))
-	case a.Verdict == daemon.TraceDropped:
+	case a.Verdict == localsocket.TraceDropped:
 		j.drop(h, a.Reason, explain(a))
-	case a.After == nil || a.Verdict == daemon.TraceToNode && a.Node == nil:
+	case a.After == nil || a.Verdict == localsocket.TraceToNode && a.Node == nil:
 		j.unknown(h, "the answer of the gateway lacks the outgoing packet; use a strait of its version")
 	default:
 		j.packet = *a.After
@@ -252,7 +252,7 @@ func (j *packetTrace) recordGateway(h Hop, a *daemon.TraceAnswer) {
 }
 
 // entryNotes describes the matching entries of a gateway's table.
-func entryNotes(a *daemon.TraceAnswer) (notes []string) {
+func entryNotes(a *localsocket.TraceAnswer) (notes []string) {
 	for _, e := range a.Entries {
 		switch {
 		case e.Role == gateway.Sender:
@@ -276,7 +276,7 @@ func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 }
 
 // explain explains why a gateway drops a packet.
-func explain(a *daemon.TraceAnswer) string {
+func explain(a *localsocket.TraceAnswer) string {
 	p := a.Before
 	switch a.Reason {
 	case gateway.TooBig.String():
@@ -298,14 +298,14 @@ func explain(a *daemon.TraceAnswer) string {
 const handshakeFresh = 3 * time.Minute
 
 // tunnel follows the packet into the link that the gateway uses.
-func (j *packetTrace) tunnel(s *Side, g gatewayRef, a *daemon.TraceAnswer) *tunneledPacket {
+func (j *packetTrace) tunnel(s *Side, g gatewayRef, a *localsocket.TraceAnswer) *tunneledPacket {
 	t := &tunneledPacket{gateway: g, answer: a}
 	h := Hop{Stage: StageTunnel, Cluster: s.ID, Where: g.Name}
-	if a.Verdict == daemon.TraceToHost {
+	if a.Verdict == localsocket.TraceToHost {
 		j.ended = true // delivered: to the gateway itself
 		return nil
 	}
-	i := slices.IndexFunc(a.Links, func(l daemon.TraceLink) bool { return l.Active })
+	i := slices.IndexFunc(a.Links, func(l localsocket.TraceLink) bool { return l.Active })
 	if i < 0 {
 		j.drop(h, noPeer, "the gateway has no link to a gateway of cluster "+a.Remote)
 		return nil

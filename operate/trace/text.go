@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -101,10 +101,10 @@ func orDash(a interface {
 
 // Single returns the report of a single gateway and its tunnel, for queries inside of its
 // pod.
-func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Report {
+func Single(q localsocket.TraceQuestion, a *localsocket.TraceAnswer, now time.Time) *Report {
 	const here = "this one"
 	j := &packetTrace{packet: q.Probe, now: now}
-	if j.recordGateway(Hop{Stage: StageGateway, Cluster: a.Cluster, Where: here}, a); a.Verdict == daemon.TraceToTunnel {
+	if j.recordGateway(Hop{Stage: StageGateway, Cluster: a.Cluster, Where: here}, a); a.Verdict == localsocket.TraceToTunnel {
 		j.tunnel(&Side{ID: a.Cluster}, gatewayRef{GatewayStatus: &v1alpha1.GatewayStatus{Name: here}}, a)
 	}
 	r := &Report{Schema: Schema, From: "a host", Packet: a.Before, Hops: j.hops, Reply: []Hop{}}
@@ -113,11 +113,11 @@ func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Repor
 	}
 	r.Verdict = Passed
 	switch a.Verdict {
-	case daemon.TraceToTunnel:
+	case localsocket.TraceToTunnel:
 		r.Message = "forwarded into the tunnel to cluster " + a.Remote
-	case daemon.TraceToNode:
+	case localsocket.TraceToNode:
 		r.Message = "forwarded to node " + a.Node.Name
-	case daemon.TraceToHost:
+	case localsocket.TraceToHost:
 		r.Message = "addressed to the gateway itself"
 	}
 	return r

@@ -15,7 +15,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
 )
@@ -114,9 +114,9 @@ var cases = []struct {
 		}
 	}, verdict: Dropped, stage: StageNode, reason: "no_rule"},
 	{name: "the-reply-is-not-granted-here", q: ask(), wrong: func(w *fixture) {
-		w.a.changed = func(a *daemon.TraceAnswer) {
-			if a.Verdict == daemon.TraceToNode {
-				a.Verdict, a.Reason, a.After, a.Node = daemon.TraceDropped, "destination_not_granted", nil, nil
+		w.a.changed = func(a *localsocket.TraceAnswer) {
+			if a.Verdict == localsocket.TraceToNode {
+				a.Verdict, a.Reason, a.After, a.Node = localsocket.TraceDropped, "destination_not_granted", nil, nil
 			}
 		}
 	}, verdict: Dropped, stage: StageGateway, reason: "destination_not_granted"},
@@ -243,15 +243,15 @@ func TestAPodWithoutANodeGoesNowhere(t *testing.T) {
 
 func TestOneGatewayAloneSaysWhereThePacketGoes(t *testing.T) {
 	for name, c := range map[string]struct {
-		q       daemon.TraceQuestion
+		q       localsocket.TraceQuestion
 		verdict Verdict
 		hops    int
 		says    string
 	}{
-		"out":    {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")}, Passed, 2, "passed: forwarded into the tunnel to cluster b"},
-		"in":     {daemon.TraceQuestion{Probe: probe("10.0.2.9", "10.0.1.5"), FromTunnel: true}, Passed, 1, "passed: forwarded to node node-1"},
-		"itself": {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.80.0.1")}, Passed, 1, "passed: addressed to the gateway itself"},
-		"no":     {daemon.TraceQuestion{Probe: probe("10.0.1.5", "198.51.100.7")}, Dropped, 1, "dropped at gateway of cluster a: destination_not_granted: "},
+		"out":    {localsocket.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")}, Passed, 2, "passed: forwarded into the tunnel to cluster b"},
+		"in":     {localsocket.TraceQuestion{Probe: probe("10.0.2.9", "10.0.1.5"), FromTunnel: true}, Passed, 1, "passed: forwarded to node node-1"},
+		"itself": {localsocket.TraceQuestion{Probe: probe("10.0.1.5", "10.80.0.1")}, Passed, 1, "passed: addressed to the gateway itself"},
+		"no":     {localsocket.TraceQuestion{Probe: probe("10.0.1.5", "198.51.100.7")}, Dropped, 1, "dropped at gateway of cluster a: destination_not_granted: "},
 	} {
 		a, err := newFixture().a.Gateway(t.Context(), "b-0", c.q)
 		if err != nil {
