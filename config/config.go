@@ -17,6 +17,10 @@ const (
 	DefaultWireGuardPort = 51840 // UDP
 )
 
+// SocketBuffer is the size in bytes that a gateway requests for the receive queue and the send queue of each of its UDP sockets.
+// For an unprivileged process the kernel grants at most net.core.rmem_max and net.core.wmem_max.
+const SocketBuffer = 4 << 20
+
 // Gateway is the complete configuration of one gateway.
 //
 // It is plain data: it can be copied, compared in parts, and built in code. It is not safe for concurrent use with a

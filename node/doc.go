@@ -41,4 +41,10 @@
 //
 // Reverse path filters are loose on these links: while routes move, packets from one
 // gateway still arrive on the link of another.
+//
+// # Other platforms
+//
+// On other platforms than Linux the package has only the plain data that agents on nodes
+// send to the operator's commands: Inspection, Way, Encapsulation, and the names of what
+// belongs to Strait.
 package node

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package underlay sends and receives UDP datagrams in batches, with the means of an unprivileged
 // Linux process: recvmmsg, sendmmsg, UDP_GRO and UDP_SEGMENT.
 //

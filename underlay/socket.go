@@ -1,3 +1,5 @@
+//go:build linux
+
 package underlay
 
 import (
@@ -14,17 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultBuffer is the requested size in bytes of a socket's receive and send queues. For an unprivileged
-// process the kernel grants at most net.core.rmem_max and net.core.wmem_max.
-const DefaultBuffer = 4 << 20
-
 // Options of a socket. The zero value requests everything that the kernel offers.
 type Options struct {
 	DisableGRO bool // never let the kernel coalesce received datagrams
 	DisableGSO bool // never let the kernel segment sent datagrams
 
-	ReceiveBuffer int // bytes; 0 = DefaultBuffer
-	SendBuffer    int // bytes; 0 = DefaultBuffer
+	ReceiveBuffer int // bytes; 0 = config.SocketBuffer
+	SendBuffer    int // bytes; 0 = config.SocketBuffer
 
 	ReusePort bool // let several sockets of this user share the port
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package underlay
 
 import (
@@ -6,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/config"
 )
 
 // setOptions requests the features that the options allow, and returns those that the kernel granted. A missing
@@ -17,8 +21,8 @@ func setOptions(fd int, six bool, o Options) Features {
 		DontFragment:  o.DontFragment && forbidFragments(fd, six),
 		GRO:           !o.DisableGRO && enableGRO(fd),
 		GSO:           !o.DisableGSO && offersGSO(fd),
-		ReceiveBuffer: resize(fd, unix.SO_RCVBUF, cmp.Or(o.ReceiveBuffer, DefaultBuffer)),
-		SendBuffer:    resize(fd, unix.SO_SNDBUF, cmp.Or(o.SendBuffer, DefaultBuffer)),
+		ReceiveBuffer: resize(fd, unix.SO_RCVBUF, cmp.Or(o.ReceiveBuffer, config.SocketBuffer)),
+		SendBuffer:    resize(fd, unix.SO_SNDBUF, cmp.Or(o.SendBuffer, config.SocketBuffer)),
 	}
 }
 

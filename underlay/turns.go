@@ -1,3 +1,5 @@
+//go:build linux
+
 package underlay
 
 // maxStreak is the maximum number of consecutive batches from one socket before the next is read.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package genl talks to the kernel over generic netlink: which families it has, the
 // offload features of a device (family ethtool), and the configuration of a WireGuard
 // device (family wireguard).

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package route reads the routing table of the kernel. It needs no privilege.
 package route
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package userspace implements Geneve for kernels that do not support it: this process
 // forwards frames between TAP devices and UDP.
 //

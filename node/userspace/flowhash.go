@@ -1,3 +1,5 @@
+//go:build linux
+
 package userspace
 
 import "strait.dev/strait/packet"

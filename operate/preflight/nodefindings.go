@@ -9,11 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
-	"strait.dev/strait/node/genl"
 	"strait.dev/strait/operate/findings"
-	"strait.dev/strait/underlay"
 )
 
 // NodeReport is the result of inspecting a node.
@@ -142,14 +141,14 @@ func bufferFindings(is node.Inspection, add addFinding) {
 	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
 		if v, known := is.Settings[name]; known {
 			all = append(all, fmt.Sprintf("%s is %d", name, v))
-			if v < underlay.DefaultBuffer {
+			if v < config.SocketBuffer {
 				small = append(small, all[len(all)-1])
 			}
 		}
 	}
 	switch {
 	case len(small) > 0:
-		add("STRAIT-N005", findings.Warning, "%s: a gateway on this node requests %d bytes, gets less, and loses packets in bursts", strings.Join(small, ", "), underlay.DefaultBuffer)
+		add("STRAIT-N005", findings.Warning, "%s: a gateway on this node requests %d bytes, gets less, and loses packets in bursts", strings.Join(small, ", "), config.SocketBuffer)
 	case len(all) > 0:
 		add("STRAIT-N005", findings.OK, "%s", strings.Join(all, ", "))
 	}
@@ -163,7 +162,7 @@ func deviceNames(is node.Inspection) string {
 	for _, one := range []struct {
 		is   bool
 		name string
-	}{{is.Geneve, "Geneve"}, {is.VXLAN, "VXLAN"}, {is.TUN, "TAP devices"}, {slices.Contains(is.Families, genl.WireGuardFamily), "WireGuard"}} {
+	}{{is.Geneve, "Geneve"}, {is.VXLAN, "VXLAN"}, {is.TUN, "TAP devices"}, {is.WireGuard(), "WireGuard"}} {
 		if one.is {
 			all = append(all, one.name)
 		}
