@@ -8,6 +8,9 @@
 //
 // Every payload repeats the marker of its run, so that a packet of the run can be
 // recognised on the network, even a fragment or segment of it.
+//
+// Orders and results are plain data on every platform, for the commands that send and judge
+// them. The code that carries them out needs Linux.
 package endpoint
 
 // Port is the TCP and UDP port of the agents' echo servers.

@@ -1,9 +1,10 @@
+//go:build linux
+
 package endpoint
 
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -12,15 +13,6 @@ const (
 	part   = 1024                  // bytes
 	starve = 15 * time.Second      // how long a flow may receive nothing
 )
-
-// FlowOrder is a connection on which an agent is to send continuously.
-type FlowOrder struct {
-	Marker   Marker         `json:"marker"`
-	To       netip.AddrPort `json:"to"`
-	Source   netip.Addr     `json:"source,omitzero"` // the address that the server must see; empty: any
-	Patience time.Duration  `json:"patience"`        // time limit for connecting, in nanoseconds
-	Longest  time.Duration  `json:"longest"`         // time limit of the flow, in nanoseconds
-}
 
 // Flow sends on a connection until ctx ends, and compares what comes back. It calls begun when the connection is
 // open, or cannot be opened.

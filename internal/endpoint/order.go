@@ -95,3 +95,41 @@ func (r Result) failed(f Failure, detail string) Result {
 	r.Failure, r.Detail = f, detail
 	return r
 }
+
+// FlowOrder is a connection on which an agent is to send continuously.
+type FlowOrder struct {
+	Marker   Marker         `json:"marker"`
+	To       netip.AddrPort `json:"to"`
+	Source   netip.Addr     `json:"source,omitzero"` // the address that the server must see; empty: any
+	Patience time.Duration  `json:"patience"`        // time limit for connecting, in nanoseconds
+	Longest  time.Duration  `json:"longest"`         // time limit of the flow, in nanoseconds
+}
+
+// StreamsOrder is flows that an agent is to keep busy.
+type StreamsOrder struct {
+	Marker  Marker           `json:"marker"`
+	To      []netip.AddrPort `json:"to"`
+	TCP     int              `json:"tcp"`     // flows to each destination
+	UDP     int              `json:"udp"`     // the same
+	Longest time.Duration    `json:"longest"` // time limit, in nanoseconds
+}
+
+// StreamsResult is what flows have lost since the result before.
+type StreamsResult struct {
+	Flows int           `json:"flows"`
+	Hit   int           `json:"hit"` // flows that got no answer for 200 ms or more
+	Gap   time.Duration `json:"gap"` // the longest time without an answer in a flow, in nanoseconds
+	Sent  int64         `json:"sent"`
+	Lost  int64         `json:"lost"` // of the datagrams sent: without an answer within a second
+	// Duplicated is the number of answers that arrived again.
+	Duplicated int64 `json:"duplicated"`
+	Broken     int   `json:"broken"` // connections that ended; they are opened again
+	Moved      int   `json:"moved"`  // flows of datagrams that another gateway of either cluster carried for a time
+}
+
+// Add adds the result of other flows in the same time.
+func (r *StreamsResult) Add(o StreamsResult) {
+	r.Flows, r.Hit, r.Gap = r.Flows+o.Flows, r.Hit+o.Hit, max(r.Gap, o.Gap)
+	r.Sent, r.Lost, r.Duplicated = r.Sent+o.Sent, r.Lost+o.Lost, r.Duplicated+o.Duplicated
+	r.Broken, r.Moved = r.Broken+o.Broken, r.Moved+o.Moved
+}

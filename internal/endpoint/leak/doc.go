@@ -4,4 +4,6 @@
 // Inside a cluster packets are in the clear, on the overlay too: Geneve does not encrypt.
 // So the addresses decide: a packet with the marker must never have an address of the other
 // cluster, and on the interfaces of the underlay only addresses of this one.
+//
+// Order and Report are plain data on every platform. The capture needs Linux.
 package leak
