@@ -1,30 +1,15 @@
+//go:build linux
+
 package traffic
 
 import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"time"
 
 	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/underlay"
 )
-
-// Blast is a request for UDP datagrams at a fixed rate.
-type Blast struct {
-	To       netip.Addr
-	Sizes    []int   // payloads in turn, bytes
-	Rate     float64 // datagrams per second
-	Duration time.Duration
-	Burst    int  // datagrams sent at once; the pace is kept per burst
-	Segment  bool // pass batches to the kernel as one message each (UDP_SEGMENT) and receive with GRO, as tunnels do
-}
-
-// Sent is the result of a Blast, in datagrams.
-type Sent struct {
-	Wanted int // at the requested rate
-	Sent   int // accepted by the kernel
-}
 
 // Blast sends datagrams and returns when all are sent.
 func (e *End) Blast(b Blast, sent *Sent) error {
@@ -61,6 +46,3 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 
 // pace returns when bursts are due.
 func (b *Blast) pace() measure.Pace { return measure.Pace{Rate: b.Rate / float64(b.Burst)} }
-
-// Blast sends datagrams and returns when they are sent.
-func (c *Client) Blast(b Blast) (Sent, error) { return call[Sent](c, "Blast", b) }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -9,14 +11,6 @@ import (
 	"sync"
 	"time"
 )
-
-// Connections is a request for TCP connections without data: opened, closed by the other
-// end, closed, and then the next, with that many in parallel.
-type Connections struct {
-	To       netip.Addr
-	Parallel int
-	Duration time.Duration
-}
 
 // closeTCP closes accepted connections. The end that closes first keeps the connection in
 // TIME-WAIT (RFC 9293 section 3.6.1): this is the listening end, so that the other one does
@@ -57,9 +51,4 @@ func connect(to netip.AddrPort, r *recorder) error {
 	}
 	r.record(began, r.clock.Now())
 	return nil
-}
-
-// Connect opens and closes connections and returns when the duration is over.
-func (c *Client) Connect(to Connections) (Latencies, error) {
-	return call[Latencies](c, "Connect", to)
 }

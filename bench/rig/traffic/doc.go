@@ -6,4 +6,7 @@
 // The rig communicates with its ends over pipes, never over the measured network. Both ends
 // run on one machine, so they share a monotonic clock. An End listens on fixed ports from
 // the start; each test chooses which end sends.
+//
+// An End uses the API of Linux. A Client and its requests are for every platform: strait
+// bench --peering has its ends in pods.
 package traffic

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -42,25 +44,5 @@ func Serve(pipe io.ReadWriteCloser) error {
 	s.ServeConn(pipe)
 	return nil
 }
-
-// Client is the rig's side of an end. Safe for concurrent use.
-type Client struct{ rpc *rpc.Client }
-
-// NewClient connects to the end at the other side of a pipe, which it owns.
-func NewClient(pipe io.ReadWriteCloser) *Client { return &Client{rpc.NewClient(pipe)} }
-
-// Close stops the end.
-func (c *Client) Close() error { return c.rpc.Close() }
-
-// call calls a method; errors contain its name.
-func call[R any](c *Client, method string, args any) (reply R, err error) {
-	if err = c.rpc.Call("End."+method, args, &reply); err != nil {
-		err = fmt.Errorf("%s: %w", method, err)
-	}
-	return reply, err
-}
-
-// Nothing is the type of missing arguments or replies: gob does not support empty values.
-type Nothing bool
 
 func listenAll(port int) string { return net.JoinHostPort("", fmt.Sprint(port)) }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -7,21 +9,6 @@ import (
 	"slices"
 	"time"
 )
-
-// FirstPackets is a request to measure the round trip of the first packet of a flow, and of
-// a later packet of a known flow, in turn.
-type FirstPackets struct {
-	To       netip.Addr
-	Duration time.Duration
-}
-
-// FirstPacket is the result of FirstPackets.
-type FirstPacket struct {
-	New, Known Latencies
-	// Extra is the median difference between a new and the known flow, of requests sent one
-	// right after the other: drift affects both.
-	Extra time.Duration
-}
 
 // FirstPackets returns when the duration is over. Opening a socket is not timed, and
 // happens before every request, so that the same pause precedes all. The cost of a new
@@ -77,9 +64,4 @@ func ping(c net.Conn, to *recorder) (took time.Duration, err error) {
 	answered := to.clock.Now()
 	to.record(asked, answered)
 	return answered - asked, nil
-}
-
-// FirstPackets compares new flows with a known one.
-func (c *Client) FirstPackets(f FirstPackets) (FirstPacket, error) {
-	return call[FirstPacket](c, "FirstPackets", f)
 }

@@ -1,32 +1,14 @@
+//go:build linux
+
 package traffic
 
 import (
 	"encoding/binary"
 	"net/netip"
 	"runtime"
-	"time"
 
 	"strait.dev/strait/bench/measure"
 )
-
-// Flows is a request for UDP packets over IPv4 at a fixed rate, each of another flow than
-// the previous one.
-type Flows struct {
-	To   netip.Addr
-	From netip.Addr // for new flows the first of newAddresses
-	// Count is the number of flows in turn, up to portsEach, whose packets the receiving
-	// end counts. 0: every packet is the first one of its flow, and is answered.
-	Count    int
-	Size     int     // of the payload, bytes
-	Rate     float64 // packets per second
-	Duration time.Duration
-}
-
-// FlowsSent is the result of Flows.
-type FlowsSent struct {
-	Packets  Sent
-	Answered int // for new flows
-}
 
 // Flows differ in the source port, new ones also in the source address.
 const (
@@ -85,6 +67,3 @@ func (f *Flows) send(port uint16, payload []byte, sent *Sent, next func() uint32
 	})
 	return nil
 }
-
-// SendFlows sends packets of many flows and returns when they are sent and answered.
-func (c *Client) SendFlows(f Flows) (FlowsSent, error) { return call[FlowsSent](c, "SendFlows", f) }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -10,22 +12,6 @@ import (
 
 	"strait.dev/strait/bench/measure"
 )
-
-// Requests is a request for UDP datagrams that are answered, at a rate that does not depend
-// on the responses (open loop). All belong to one flow.
-type Requests struct {
-	To       netip.Addr
-	Size     int     // of the payload, bytes; at least dueLen
-	Rate     float64 // per second
-	Duration time.Duration
-}
-
-// Responses is the result of Requests.
-type Responses struct {
-	Wanted    int           // requests that were due
-	Latencies Latencies     // from when a request was due until its response arrived
-	Late      time.Duration // from when a request was due until it was sent, median
-}
 
 const (
 	// dueLen is the length in bytes of the start of a request: when it was due.
@@ -88,6 +74,3 @@ func receiveResponses(c net.Conn, size int, to *recorder) {
 		}
 	}
 }
-
-// Ask sends requests at a rate and returns when they are answered.
-func (c *Client) Ask(q Requests) (Responses, error) { return call[Responses](c, "Ask", q) }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -11,22 +13,6 @@ import (
 
 	"strait.dev/strait/bench/measure"
 )
-
-// RoundTrips is a request for requests and responses over TCP: every connection sends the
-// next request after the last response.
-type RoundTrips struct {
-	To          netip.Addr
-	Connections int
-	Size        int // of a request and of a response, bytes
-	Duration    time.Duration
-}
-
-// Latencies is the distribution of round-trip times.
-type Latencies struct {
-	Count                    int
-	Elapsed                  time.Duration
-	P50, P90, P99, P999, Max time.Duration
-}
 
 // patience is the time limit for a response before the path counts as broken.
 const patience = 5 * time.Second
@@ -105,9 +91,4 @@ func (r *recorder) latencies() Latencies {
 	defer r.Unlock()
 	at := r.seen.At
 	return Latencies{r.seen.Count(), r.clock.Now(), at(0.5), at(0.9), at(0.99), at(0.999), at(1)}
-}
-
-// RoundTrips measures latency and returns when the duration is over.
-func (c *Client) RoundTrips(r RoundTrips) (Latencies, error) {
-	return call[Latencies](c, "RoundTrips", r)
 }

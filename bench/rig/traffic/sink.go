@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -12,20 +14,6 @@ import (
 
 	"strait.dev/strait/underlay"
 )
-
-// Count is what an end has received since it was started.
-type Count struct {
-	At        time.Duration // on the machine's monotonic clock
-	Stream    int64         // bytes over TCP
-	Datagrams int64
-	Bytes     int64 // in datagrams
-	Overflows uint64
-}
-
-// Since returns the difference from an earlier count.
-func (c Count) Since(before Count) Count {
-	return Count{c.At - before.At, c.Stream - before.Stream, c.Datagrams - before.Datagrams, c.Bytes - before.Bytes, c.Overflows - before.Overflows}
-}
 
 // readSize is the size of one read of a stream, bytes.
 const readSize = 256 << 10
@@ -105,9 +93,6 @@ func (e *End) Count(_ Nothing, c *Count) error {
 	}
 	return nil
 }
-
-// Count returns what the end has received so far.
-func (c *Client) Count() (Count, error) { return call[Count](c, "Count", Nothing(false)) }
 
 // monotonic reads the clock that all processes of a machine share.
 func monotonic() time.Duration {

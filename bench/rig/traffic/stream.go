@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -10,18 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// Source is the source of one TCP stream.
-type Source struct {
-	Address netip.Addr // invalid: chosen by the kernel
-	Device  string     // outgoing device; empty: by the routes
-}
-
-// Streams is a request for TCP streams that send as fast as possible until StopStreams.
-type Streams struct {
-	To   netip.Addr
-	From []Source // one stream each
-}
 
 // writeSize is the size of one write, bytes.
 const writeSize = 128 << 10
@@ -86,16 +76,4 @@ func (e *End) StopStreams(Nothing, *Nothing) error {
 	e.streams.open = nil
 	e.streams.writers.Wait()
 	return nil
-}
-
-// StartStreams starts streams that run until StopStreams.
-func (c *Client) StartStreams(s Streams) error {
-	_, err := call[Nothing](c, "StartStreams", s)
-	return err
-}
-
-// StopStreams stops all streams of StartStreams, also if that failed.
-func (c *Client) StopStreams() error {
-	_, err := call[Nothing](c, "StopStreams", Nothing(false))
-	return err
 }
