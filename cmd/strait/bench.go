@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"regexp"
 	"regexp/syntax"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
 	"strait.dev/strait/operate/benchmark"
@@ -107,19 +102,8 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		}
 		return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
 	}
-	tests, err := f.chosen()
-	if err != nil {
-		return err
-	}
-	b := thisBuild()
-	r := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), result.ThisMachine(strings.TrimSpace(b.Version+" "+b.Revision)), time.Now())
-	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: terminalOf(cmd.ErrOrStderr())}
-	failed := bench.Run(ctx, r, tests, bench.Options{Repetitions: f.repetitions, Quick: f.quick}, p)
-	p.clear()
-	if ctx.Err() != nil {
-		failed = errors.New("interrupted: some tests have fewer repetitions than -n")
-	}
-	if len(r.Samples) == 0 {
+	r, failed := f.measureHere(ctx, cmd)
+	if r == nil {
 		return failed
 	}
 	return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
@@ -129,13 +113,9 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 func (f *benchFlags) printTests(cmd *cobra.Command) error {
 	names := benchmark.List()
 	if f.peering.name == "" {
-		tests, err := f.chosen()
-		if err != nil {
+		var err error
+		if names, err = f.testsHere(); err != nil {
 			return err
-		}
-		names = nil
-		for _, t := range tests {
-			names = append(names, t.String())
 		}
 	}
 	switch f.output {
@@ -148,19 +128,6 @@ func (f *benchFlags) printTests(cmd *cobra.Command) error {
 		return benchUsage("-o benchstat is for results: choose %s for --list", choice(formats))
 	}
 	return printAs(cmd.OutOrStdout(), f.output, names)
-}
-
-// chosen returns the selected tests.
-func (f *benchFlags) chosen() ([]bench.Test, error) {
-	pattern, err := regexp.Compile(f.tests)
-	if err != nil {
-		return nil, benchUsage("--run %s: %w", f.tests, wrongPattern(err))
-	}
-	tests := bench.Matching(bench.Ladder(), pattern)
-	if len(tests) == 0 {
-		return nil, benchUsage("--run %s: no test matches; run strait bench --list for all names", f.tests)
-	}
-	return tests, nil
 }
 
 func (f *benchFlags) write(stdout io.Writer, format func(io.Writer, *result.Run) error, r *result.Run) error {
@@ -179,42 +146,6 @@ func (f *benchFlags) write(stdout io.Writer, format func(io.Writer, *result.Run)
 
 func benchUsage(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...), "strait bench --help"}
-}
-
-// benchProgress prints the progress of a run: on a terminal in one line that is rewritten,
-// elsewhere in one line for each repetition.
-type benchProgress struct {
-	to       io.Writer
-	terminal io.Writer // nil: none
-	begun    time.Time
-	last     int // repetition
-}
-
-// Begin implements bench.Watcher.
-func (p *benchProgress) Begin(t bench.Test, repetition, done, of int) {
-	if done == 0 {
-		p.begun = time.Now()
-	}
-	left := ""
-	if done > 0 {
-		took := time.Since(p.begun)
-		left = fmt.Sprintf(", about %v left", (took * time.Duration(of-done) / time.Duration(done)).Round(time.Second))
-	}
-	switch {
-	case p.terminal != nil:
-		p.clear()
-		fmt.Fprintf(p.to, "%d/%d %s%s", done+1, of, t, left)
-	case repetition != p.last:
-		fmt.Fprintf(p.to, "repetition %d%s\n", repetition, left)
-		p.last = repetition
-	}
-}
-
-// clear removes the line from the terminal.
-func (p *benchProgress) clear() {
-	if p.terminal != nil {
-		fmt.Fprint(p.terminal, "\r\x1b[K")
-	}
 }
 
 // wrongPattern is the error of a regular expression, without the package's own prefix.

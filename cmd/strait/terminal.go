@@ -7,25 +7,22 @@ import (
 	"os"
 	"regexp"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // isTerminal reports whether a writer writes to a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := unescaped(w).(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // terminalOf returns the terminal that a writer writes to, for control sequences; nil: none.
 func terminalOf(w io.Writer) io.Writer {
-	if !isTerminal(w) {
+	f, ok := unescaped(w).(*os.File)
+	if !ok || !isTerminal(f) || !interpretsSequences(f) {
 		return nil
 	}
-	return unescaped(w)
+	return f
 }
 
 // color is a parameter of the escape sequence that selects a colour.
@@ -39,7 +36,7 @@ const (
 
 // colored reports whether output to a writer has colours: on a terminal, unless NO_COLOR
 // is set (https://no-color.org) or the terminal has no colours.
-func colored(w io.Writer) bool { return isTerminal(w) && colorsAllowed() }
+func colored(w io.Writer) bool { return terminalOf(w) != nil && colorsAllowed() }
 
 func colorsAllowed() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
