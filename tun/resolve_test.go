@@ -55,7 +55,7 @@ func TestT10_NamesAreLookedUpAtARate(t *testing.T) {
 	t.Parallel()
 	r, questions := named(nil)
 	begun := time.Unix(1000, 0)
-	for now := begun; now.Before(begun.Add(time.Minute)); now = now.Add(2*time.Second) {
+	for now := begun; now.Before(begun.Add(time.Minute)); now = now.Add(2 * time.Second) {
 		for n := range 32 * 8 {
 			_, _ = r.resolve(t.Context(), fmt.Sprintf("gw-%d.example:51840", n), now)
 		}
