@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"tun", "node"},
 	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
+	{"offload/protocol", "offload/translate"},
 	{"internal/health"},
 	{"internal/endpoint", "internal/endpoint/leak", "internal/localsocket"},
 	{"internal/daemon"},
@@ -97,7 +98,7 @@ var bans = []ban{
 	{"github.com/google/nftables", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/google/nftables/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/mdlayher/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
-	{"k8s.io/", everywhere("k8s", "operate", "cmd/strait"), "a gateway runs from a file, without Kubernetes; objects become configuration in k8s"},
+	{"k8s.io/", everywhere("k8s", "offload", "operate", "cmd/strait"), "a gateway runs from a file, without Kubernetes; objects become configuration in k8s"},
 	{module + "operate/", everywhere("operate", "cmd/strait"), "it is the work of operators on their own machines; what runs in clusters does not need it"},
 	{"golang.org/x/sys/", []string{"operate"}, "operators work on other platforms than Linux, too"},
 	{"syscall", []string{"operate"}, "operators work on other platforms than Linux, too"},

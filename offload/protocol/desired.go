@@ -1,0 +1,137 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Pod is one entry of a list: a pod of the consumer that is bound to the virtual node.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`            // of the pod in the consumer
+	Hash      string `json:"hash,omitempty"` // of its template; empty if it is deleting
+	Deleting  bool   `json:"deleting,omitempty"`
+	Grace     int64  `json:"grace,omitempty"`    // seconds, of a pod that is deleting
+	Finished  bool   `json:"finished,omitempty"` // its status is terminal: no twin is made
+}
+
+// Key returns the pod's namespace and name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Desired is the whole list of pods that a consumer wants to run, or to end.
+type Desired struct {
+	Epoch    string `json:"epoch"`    // of the lender to which it is addressed
+	Term     int32  `json:"term"`     // of the borrower
+	Sequence int64  `json:"sequence"` // rises within the term
+	Digest   string `json:"digest"`   // of Pods, see Digest
+	Pods     []Pod  `json:"pods"`
+}
+
+// Digest returns the digest of a list, which shows that it is whole.
+func Digest(pods []Pod) string {
+	text, err := json.Marshal(pods)
+	if err != nil {
+		panic(err) // plain data can be encoded
+	}
+	return Hash(text)
+}
+
+// Hash returns the hash under which a template is sent.
+func Hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// DecodeDesired decodes a list from untrusted bytes. The result is valid.
+func DecodeDesired(b []byte) (*Desired, error) {
+	d := new(Desired)
+	if err := decode(b, MaxList, d); err != nil {
+		return nil, err
+	}
+	if err := d.validate(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Encode encodes a list. The digest is set.
+func (d Desired) Encode() ([]byte, error) {
+	d.Digest = Digest(d.Pods)
+	if err := d.validate(); err != nil {
+		return nil, err
+	}
+	return encode(d, MaxList)
+}
+
+func (d *Desired) validate() error {
+	switch {
+	case !isHash(d.Epoch):
+		return errors.New("epoch: is not one; use that of the status stream")
+	case d.Term < 1:
+		return fmt.Errorf("term: %d is less than 1", d.Term)
+	case d.Sequence < 1:
+		return fmt.Errorf("sequence: %d is less than 1", d.Sequence)
+	case len(d.Pods) > MaxPods:
+		return fmt.Errorf("pods: %d are too many; send at most %d", len(d.Pods), MaxPods)
+	case d.Digest != Digest(d.Pods):
+		return errors.New("digest: is not that of the pods; send the whole list")
+	}
+	keys, uids := make(map[string]bool, len(d.Pods)), make(map[string]bool, len(d.Pods))
+	for i := range d.Pods {
+		p := &d.Pods[i]
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("pods[%d].%w", i, err)
+		}
+		if keys[p.Key()] || uids[p.UID] {
+			return fmt.Errorf("pods[%d]: %s occurs twice", i, p.Key())
+		}
+		keys[p.Key()], uids[p.UID] = true, true
+	}
+	return nil
+}
+
+func (p *Pod) validate() error {
+	switch {
+	case !isLabel(p.Namespace):
+		return errors.New("namespace: is not the name of a namespace")
+	case !isName(p.Name, maxName):
+		return errors.New("name: is not the name of a pod")
+	case !isLabel(p.UID):
+		return errors.New("uid: is not a UID")
+	case p.Deleting && p.Hash != "":
+		return errors.New("hash: is not used for a pod that is deleting")
+	case !p.Deleting && !isHash(p.Hash):
+		return errors.New("hash: is not 64 hexadecimal digits")
+	case p.Grace < 0 || p.Grace > maxGrace || p.Grace != 0 && !p.Deleting:
+		return fmt.Errorf("grace: %d is out of range, or the pod is not deleting", p.Grace)
+	}
+	return nil
+}
+
+// isHash reports whether a text is a SHA-256 in lower-case hexadecimal digits.
+func isHash(text string) bool {
+	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// isName reports whether a text is an RFC 1123 subdomain of at most limit bytes.
+func isName(text string, limit int) bool {
+	if len(text) > limit {
+		return false
+	}
+	for label := range strings.SplitSeq(text, ".") {
+		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" ||
+			strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+	}
+	return true
+}
+
+// isLabel reports whether a text is an RFC 1123 label: the name of a namespace, or a UID, which
+// is also the value of a label.
+func isLabel(text string) bool { return isName(text, maxLabel) && !strings.Contains(text, ".") }

@@ -1,0 +1,39 @@
+package protocol
+
+import "time"
+
+// Version is the version of the protocol.
+const Version = 1
+
+// Limits of the messages, and of what a lender keeps for one borrower.
+const (
+	MaxPods     = 2000      // in a list: four times the number of a large node
+	MaxList     = 1 << 20   // bytes of a list: 512 for each pod, with the longest names
+	MaxTemplate = 256 << 10 // bytes of a template
+	MaxLine     = 256 << 10 // bytes of a message: a status has 32 KiB before control characters are escaped
+	MaxStock    = 32        // templates that a lender keeps until they are stored: 8 MiB
+	MaxRecords  = 32 << 20  // bytes of all stored templates
+	MaxHeader   = 8 << 10
+
+	maxName  = 253
+	maxLabel = 63
+	maxText  = 1024
+	maxGrace = 1 << 31
+	maxLent  = 256 // namespaces, and types of resources
+)
+
+const (
+	// HeartbeatInterval is the interval of heartbeats in the status stream.
+	HeartbeatInterval = 5 * time.Second
+	// Silence is how long a status stream may be silent before the link counts as down: less
+	// than the 40 s for which the control plane waits for a node.
+	Silence = 15 * time.Second
+)
+
+// Paths of the requests.
+const (
+	VersionsPath = "/versions"
+	DesiredPath  = "/v1/desired"
+	ObjectsPath  = "/v1/objects/" // followed by a hash
+	StatusPath   = "/v1/status"
+)
