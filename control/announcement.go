@@ -1,9 +1,11 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"strait.dev/strait/config"
 )
@@ -27,6 +29,15 @@ type Announcement struct {
 	Prefixes         []netip.Prefix // its pods that the receiver may reach
 	ExternalPrefixes []netip.Prefix // its nodes, gateways, mapped hosts
 	Gateways         []Gateway      // all its gateways for this peering, including the sender
+	Lender           *Lender        // of its pods' capacity; nil: it lends nothing
+	Borrower         string         // fingerprint of its borrower's certificate; empty: it borrows nothing
+}
+
+// Lender is where a cluster's lender is reached, and the fingerprint of its certificate.
+type Lender struct {
+	Address     netip.Addr // in the announcing cluster's external prefixes
+	Port        int32
+	Fingerprint string
 }
 
 // Gateway is one gateway of the announcing cluster.
@@ -51,7 +62,33 @@ func (a *Announcement) Validate() error {
 	if err := a.validatePrefixes(); err != nil {
 		return err
 	}
+	if err := a.validateOffload(); err != nil {
+		return err
+	}
 	return a.validateGateways()
+}
+
+func (a *Announcement) validateOffload() error {
+	if a.Borrower != "" && !isFingerprint(a.Borrower) {
+		return errors.New("borrower: is not a fingerprint of 64 hexadecimal digits")
+	}
+	l := a.Lender
+	switch {
+	case l == nil:
+		return nil
+	case !slices.ContainsFunc(a.ExternalPrefixes, func(p netip.Prefix) bool { return p.Contains(l.Address) }):
+		return fmt.Errorf("lender.address: %v is in no external prefix; announce an address that the cluster maps", l.Address)
+	case l.Port < 1 || l.Port > 65535:
+		return fmt.Errorf("lender.port: %d is out of range; use 1 to 65535", l.Port)
+	case !isFingerprint(l.Fingerprint):
+		return errors.New("lender.fingerprint: is not a fingerprint of 64 hexadecimal digits")
+	}
+	return nil
+}
+
+// isFingerprint reports whether a text is the fingerprint of a certificate.
+func isFingerprint(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 func (a *Announcement) validatePrefixes() error {

@@ -61,6 +61,10 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 	for says, change := range map[string]func(a *Announcement){
 		`cluster: "B" is not an RFC 1123 label`:                 func(a *Announcement) { a.Cluster = "B" },
 		`gateway: "b.0" is not an RFC 1123 label`:               func(a *Announcement) { a.Gateway = "b.0" },
+		"lender.address: 10.71.0.1 is in no external prefix":    func(a *Announcement) { a.Lender.Address = netip.MustParseAddr("10.71.0.1") },
+		"lender.port: 0 is out of range":                        func(a *Announcement) { a.Lender.Port = 0 },
+		"lender.fingerprint: is not a fingerprint":              func(a *Announcement) { a.Lender.Fingerprint = "SHA256:x" },
+		"borrower: is not a fingerprint":                        func(a *Announcement) { a.Borrower = strings.Repeat("Z", 64) },
 		"gateways: the sender b-9 is missing":                   func(a *Announcement) { a.Gateway = "b-9" },
 		"prefixes: 65 are too many":                             func(a *Announcement) { a.Prefixes = many(65, small) },
 		"externalPrefixes: 65 are too many":                     func(a *Announcement) { a.ExternalPrefixes = many(65, small) },

@@ -24,6 +24,14 @@ type announcementV1 struct {
 	Prefixes         []string    `json:"prefixes"`
 	ExternalPrefixes []string    `json:"externalPrefixes"`
 	Gateways         []gatewayV1 `json:"gateways"`
+	Lender           *lenderV1   `json:"lender,omitempty"`
+	Borrower         string      `json:"borrower,omitempty"`
+}
+
+type lenderV1 struct {
+	Address     string `json:"address"`
+	Port        int32  `json:"port"`
+	Fingerprint string `json:"fingerprint"`
 }
 
 type gatewayV1 struct {
@@ -34,7 +42,10 @@ type gatewayV1 struct {
 
 // encode encodes a valid announcement in version 1.
 func (a *Announcement) encode() ([]byte, error) {
-	w := announcementV1{Revision: a.Revision, Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes)}
+	w := announcementV1{Revision: a.Revision, Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes), Borrower: a.Borrower}
+	if l := a.Lender; l != nil {
+		w.Lender = &lenderV1{l.Address.String(), l.Port, l.Fingerprint}
+	}
 	for _, g := range a.Gateways {
 		w.Gateways = append(w.Gateways, gatewayV1{g.Name, texts(g.PublicKeys), g.Endpoints})
 	}
@@ -59,8 +70,14 @@ func decodeAnnouncement(b []byte) (*Announcement, error) {
 	if err := decode(b, &w); err != nil {
 		return nil, err
 	}
-	a := &Announcement{Revision: w.Revision, Cluster: w.Cluster, Gateway: w.Gateway}
+	a := &Announcement{Revision: w.Revision, Cluster: w.Cluster, Gateway: w.Gateway, Borrower: w.Borrower}
 	var err error
+	if l := w.Lender; l != nil {
+		a.Lender = &Lender{Port: l.Port, Fingerprint: l.Fingerprint}
+		if a.Lender.Address, err = netip.ParseAddr(l.Address); err != nil || a.Lender.Address.Zone() != "" {
+			return nil, errors.New("lender.address: is not an address")
+		}
+	}
 	if a.Prefixes, err = parseAll("prefixes", w.Prefixes, maxPrefixes, parsePrefix); err != nil {
 		return nil, err
 	}

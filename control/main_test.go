@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -35,6 +36,8 @@ func announcement() Announcement {
 			{"b-0", []config.Key{keyNumber(3), keyNumber(2)}, []string{"gw-b.example:51840", "[2001:db8::7]:51840"}},
 			{"b-1", []config.Key{keyNumber(4)}, nil},
 		},
+		Lender:   &Lender{Address: netip.MustParseAddr("10.70.1.9"), Port: 6097, Fingerprint: strings.Repeat("1", 64)},
+		Borrower: strings.Repeat("2", 64),
 	}
 }
 

@@ -25,6 +25,16 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 			*list.to = append(*list.to, p)
 		}
 	}
+	if o := a.Offload; o != nil {
+		c.Borrower = string(o.Borrower)
+		if o.Lender != nil {
+			address, err := netip.ParseAddr(string(o.Lender.Address))
+			if err != nil {
+				return c, fmt.Errorf("%q is not the address of a lender", o.Lender.Address)
+			}
+			c.Lender = &control.Lender{Address: address, Port: o.Lender.Port, Fingerprint: string(o.Lender.Fingerprint)}
+		}
+	}
 	named := false
 	for _, g := range a.Gateways {
 		one := control.Gateway{Name: g.Name}
@@ -55,6 +65,12 @@ func fromControl(c control.Announcement) v1alpha1.Announcement {
 	}
 	for _, p := range c.ExternalPrefixes {
 		a.ExternalPrefixes = append(a.ExternalPrefixes, v1alpha1.CIDR(p.String()))
+	}
+	if c.Lender != nil || c.Borrower != "" {
+		a.Offload = &v1alpha1.AnnouncedOffload{Borrower: v1alpha1.Fingerprint(c.Borrower)}
+		if l := c.Lender; l != nil {
+			a.Offload.Lender = &v1alpha1.OffloadLender{Address: v1alpha1.IP(l.Address.String()), Port: l.Port, Fingerprint: v1alpha1.Fingerprint(l.Fingerprint)}
+		}
 	}
 	for _, g := range c.Gateways {
 		one := v1alpha1.AnnouncedGateway{Name: g.Name}

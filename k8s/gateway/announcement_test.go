@@ -19,6 +19,10 @@ func TestAnAnnouncementIsHeardAsItWasMade(t *testing.T) {
 			{Name: "b-0", PublicKeys: []v1alpha1.PublicKey{"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="}, Endpoints: []v1alpha1.Endpoint{"gw.example:51840"}},
 			{Name: "b-1", PublicKeys: []v1alpha1.PublicKey{"XcgfvMDKZ8buZIUrAIcmJHgDDB7mGcu7LXzJIdBYdGU="}},
 		},
+		Offload: &v1alpha1.AnnouncedOffload{
+			Lender:   &v1alpha1.OffloadLender{Address: "10.70.1.9", Port: 6097, Fingerprint: v1alpha1.Fingerprint(strings.Repeat("1", 64))},
+			Borrower: v1alpha1.Fingerprint(strings.Repeat("2", 64)),
+		},
 	}
 	sent, err := toControl(made, "b-0")
 	must(t, err)

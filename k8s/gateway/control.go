@@ -178,5 +178,5 @@ func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result
 // sameAnnouncement reports whether two announcements have the same content.
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
 	return a.Revision == b.Revision && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
-		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)
+		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && reflect.DeepEqual(a.Offload, b.Offload) && slices.Equal(a.Superseded, b.Superseded)
 }

@@ -40,6 +40,7 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 	if network != nil {
 		a.ClusterID, a.ExternalPrefixes = network.Status.ClusterID, network.Spec.ExternalCIDRs
 	}
+	a.Offload = announcedOffload(p, a.ExternalPrefixes)
 	length := 0 // of endpoints
 	for _, g := range p.Status.Gateways {
 		if g.PublicKey == "" {
@@ -60,4 +61,26 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 		a.Gateways = append(a.Gateways, own)
 	}
 	return a
+}
+
+// announcedOffload returns what is announced about the agents of this cluster, nil if it has
+// none. A lender outside of the external prefixes cannot be reached, and is left out: the remote
+// cluster would reject the whole announcement.
+func announcedOffload(p *v1alpha1.Peering, external []v1alpha1.CIDR) *v1alpha1.AnnouncedOffload {
+	var o v1alpha1.AnnouncedOffload
+	if lend := p.Spec.Lend; lend != nil && lend.Lender != nil {
+		address, err := netip.ParseAddr(string(lend.Lender.Address))
+		for _, text := range external {
+			if cidr, err2 := netip.ParsePrefix(string(text)); err == nil && err2 == nil && cidr.Contains(address) {
+				o.Lender = lend.Lender
+			}
+		}
+	}
+	if p.Spec.Borrow != nil {
+		o.Borrower = p.Spec.Borrow.Fingerprint
+	}
+	if o == (v1alpha1.AnnouncedOffload{}) {
+		return nil
+	}
+	return &o
 }

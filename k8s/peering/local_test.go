@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -86,6 +87,35 @@ func TestWhatThisClusterAnnounces(t *testing.T) {
 	}
 	if got := fmt.Sprint(Announce(p, nil).Prefixes); got != "[]" {
 		t.Errorf("without a network it announces %s", got)
+	}
+}
+
+func TestALenderIsAnnouncedIfTheOtherClusterReachesIt(t *testing.T) {
+	fingerprint := v1alpha1.Fingerprint(strings.Repeat("1", 64))
+	p := new(v1alpha1.Peering)
+	if got := Announce(p, here()).Offload; got != nil {
+		t.Errorf("without agents it announces %+v", got)
+	}
+	p.Spec.Borrow = &v1alpha1.PeeringBorrow{Fingerprint: fingerprint}
+	for address, reached := range map[v1alpha1.IP]bool{"10.70.1.9": true, "10.96.0.9": false, "": false} {
+		p.Spec.Lend = &v1alpha1.PeeringLend{Lender: &v1alpha1.OffloadLender{Address: address, Port: 6097, Fingerprint: fingerprint}}
+		got := Announce(p, here()).Offload
+		if got == nil || got.Borrower != fingerprint || (got.Lender != nil) != reached {
+			t.Errorf("with a lender at %q it announces %+v", address, got)
+		}
+	}
+}
+
+// A gateway of an earlier release passes an announcement on without its offload. The whole one
+// is in effect, whichever arrives first.
+func TestTheWholeAnnouncementTakesPrecedence(t *testing.T) {
+	part := v1alpha1.Announcement{Revision: 7, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.0.0.0/16"}}
+	for _, offload := range []v1alpha1.AnnouncedOffload{{Borrower: "1"}, {Lender: &v1alpha1.OffloadLender{Address: "10.70.1.9"}}} {
+		whole := part
+		whole.Offload = &offload
+		if !Newer(&whole, &part) || Newer(&part, &whole) {
+			t.Errorf("%+v does not take precedence", offload)
+		}
 	}
 }
 

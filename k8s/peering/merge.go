@@ -61,9 +61,11 @@ func Newer(a, b *v1alpha1.Announcement) bool {
 	return !slices.Equal(a.Superseded, b.Superseded) && b.HeardAt.Before(a.HeardAt)
 }
 
-// content returns the bytes of what a cluster announced.
+// content returns the bytes of what a cluster announced. Of an announcement that a gateway of an
+// earlier release passed on without its offload, which precedes the other fields, the complete
+// one takes precedence.
 func content(a *v1alpha1.Announcement) []byte {
-	bare := v1alpha1.Announcement{ClusterID: a.ClusterID, Prefixes: a.Prefixes, ExternalPrefixes: a.ExternalPrefixes, Gateways: a.Gateways}
+	bare := v1alpha1.Announcement{Offload: a.Offload, ClusterID: a.ClusterID, Prefixes: a.Prefixes, ExternalPrefixes: a.ExternalPrefixes, Gateways: a.Gateways}
 	text, err := json.Marshal(bare)
 	if err != nil {
 		panic(err) // plain data can be encoded

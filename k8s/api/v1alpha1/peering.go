@@ -96,6 +96,14 @@ type PeeringSpec struct {
 	// +kubebuilder:default={}
 	Services PeeringServices `json:"services,omitzero"`
 
+	// Lend lets pods of the remote cluster run in this one. If empty, none do.
+	// +optional
+	Lend *PeeringLend `json:"lend,omitempty"`
+
+	// Borrow lets pods of this cluster run in the remote one. If empty, none do.
+	// +optional
+	Borrow *PeeringBorrow `json:"borrow,omitempty"`
+
 	// InviteUntil is set if this cluster accepted an invite: until that time its gateways
 	// may also use the temporary key of the invite, from the Secret of the invite.
 	// +optional

@@ -208,6 +208,11 @@ type Announcement struct {
 	// +optional
 	HeardAt *metav1.MicroTime `json:"heardAt,omitempty"`
 
+	// Offload is what the remote cluster announces about the agents with which pods of one of
+	// the two clusters run in the other.
+	// +optional
+	Offload *AnnouncedOffload `json:"offload,omitempty"`
+
 	// ClusterID is the remote cluster's ID.
 	// +optional
 	ClusterID ClusterID `json:"clusterID,omitempty"`

@@ -53,6 +53,12 @@ type ClusterID string
 // +kubebuilder:validation:XValidation:rule="!self.matches('^A+=$')",message="is zero: set the gateway's public key as `wg pubkey` prints it"
 type PublicKey string
 
+// Fingerprint is the SHA-256 of a certificate in DER form, in hexadecimal digits.
+//
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="is not a fingerprint: write the SHA-256 of the certificate as 64 lower-case hexadecimal digits"
+type Fingerprint string
+
 // Endpoint is host:port, where host is a DNS name or an address, IPv6 in brackets.
 //
 // +kubebuilder:validation:MaxLength=260
