@@ -50,17 +50,7 @@ func (k *Kind[T, L]) CacheInPages() *Cache[T] { return k.CacheSelectedInPages(""
 
 // CacheSelectedInPages is CacheInPages for the objects that a label selector selects.
 func (k *Kind[T, L]) CacheSelectedInPages(selector string) *Cache[T] {
-	var example T
-	return NewCache(Lists{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector
-			return k.listPages(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			return k.Watch(ctx, options)
-		},
-	}}, example)
+	return k.cacheInPages(metav1.ListOptions{LabelSelector: selector})
 }
 
 // listPages lists all objects, without their managed fields.
@@ -86,6 +76,27 @@ func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) 
 			return whole, meta.SetList(whole, all)
 		}
 	}
+}
+
+// CacheOfNode is CacheInPages for the pods of a node. With exactly this selection, a node may read
+// them.
+func (k *Kind[T, L]) CacheOfNode(node string) *Cache[T] {
+	return k.cacheInPages(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+}
+
+// cacheInPages returns a cache of the objects that the selectors of which select.
+func (k *Kind[T, L]) cacheInPages(which metav1.ListOptions) *Cache[T] {
+	var example T
+	return NewCache(Lists{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
+			return k.listPages(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
+			return k.Watch(ctx, options)
+		},
+	}}, example)
 }
 
 // Lists disables streaming lists (WatchList): with these, client-go keeps waiting for up to

@@ -90,6 +90,11 @@ func (c *Client) Pods(namespace string) *Kind[*corev1.Pod, *corev1.PodList] {
 	return kindOf[corev1.Pod, corev1.PodList](c, coreKind("Pod"), "pods", namespace)
 }
 
+// PodTemplates are those in a namespace.
+func (c *Client) PodTemplates(namespace string) *Kind[*corev1.PodTemplate, *corev1.PodTemplateList] {
+	return kindOf[corev1.PodTemplate, corev1.PodTemplateList](c, coreKind("PodTemplate"), "podtemplates", namespace)
+}
+
 // ConfigMaps are those in a namespace.
 func (c *Client) ConfigMaps(namespace string) *Kind[*corev1.ConfigMap, *corev1.ConfigMapList] {
 	return kindOf[corev1.ConfigMap, corev1.ConfigMapList](c, coreKind("ConfigMap"), "configmaps", namespace)

@@ -1,0 +1,139 @@
+package borrower
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/services/merge"
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// Offered is the condition of a pod that the lender may know.
+const Offered corev1.PodConditionType = "strait.dev/Offered"
+
+// OffloadLabel is the label of a namespace whose pods may run in the cluster of a Peering: its
+// value is the Peering's name.
+const OffloadLabel = "strait.dev/offload"
+
+// Consent is whether a namespace's pods may run in the other cluster.
+type Consent int
+
+// The values of Consent.
+const (
+	ConsentUnknown Consent = iota // not read yet
+	ConsentGiven
+	ConsentMissing
+)
+
+// View is what a decision about a pod depends on, beside the pod.
+type View struct {
+	Peering string
+	Node    translate.Node
+	Fresh   bool            // the lender answers, and has said all about all pods
+	Lent    []string        // namespaces that the lender offers
+	Reach   []merge.Mapping // of the other cluster's pods
+	Now     metav1.Time
+}
+
+// Write is a change of one pod, given its version: a status, or its removal.
+type Write struct {
+	Pod    *corev1.Pod
+	Status *corev1.PodStatus // nil: remove the pod
+}
+
+// List returns the list for the lender: all pods of the node that were offered to it; and the
+// templates by their hash.
+func List(pods []*corev1.Pod, node translate.Node) (list []protocol.Pod, templates map[string][]byte) {
+	templates = make(map[string][]byte)
+	for _, pod := range pods {
+		if !offered(pod) {
+			continue
+		}
+		entry := protocol.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Finished: translate.Final(pod.Status.Phase)}
+		if pod.DeletionTimestamp != nil {
+			entry.Deleting = true
+			if pod.DeletionGracePeriodSeconds != nil {
+				entry.Grace = *pod.DeletionGracePeriodSeconds
+			}
+		} else if text, hash, err := template(pod, node); err == nil {
+			entry.Hash, templates[hash] = hash, text
+		} else {
+			entry.Hash = protocol.Hash(nil) // refused by this version only: the lender keeps what it has
+		}
+		list = append(list, entry)
+	}
+	slices.SortFunc(list, func(a, b protocol.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	return list, templates
+}
+
+// template returns the encoded template of a pod.
+func template(pod *corev1.Pod, node translate.Node) (text []byte, hash string, err error) {
+	t, err := translate.Template(pod, node)
+	if err != nil {
+		return nil, "", err
+	}
+	return protocol.EncodeTemplate(t)
+}
+
+// Decide returns the next write for a pod of the node, nil if there is none. said is what the
+// lender says about it, nil if nothing.
+func Decide(pod *corev1.Pod, said *protocol.PodStatus, consent Consent, v *View) *Write {
+	if !offered(pod) {
+		return offer(pod, consent, v)
+	}
+	if !v.Fresh || said == nil {
+		return nil
+	}
+	switch said.State {
+	case protocol.StateGone:
+		if pod.DeletionTimestamp != nil {
+			return &Write{Pod: pod}
+		}
+	case protocol.StatePending:
+		return status(pod, translate.Waiting(pod, "", ""))
+	case protocol.StateRefused:
+		return status(pod, translate.Waiting(pod, said.Reason, said.Message))
+	case protocol.StateMade:
+		return status(pod, translate.Status(pod, said.Status, said.Made, v.Node, v.Reach, v.Now))
+	}
+	return nil
+}
+
+// offer decides on a pod that the lender does not know.
+func offer(pod *corev1.Pod, consent Consent, v *View) *Write {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return &Write{Pod: pod}
+	case translate.Final(pod.Status.Phase), !v.Fresh, consent == ConsentUnknown:
+		return nil
+	case consent == ConsentMissing:
+		return status(pod, translate.Waiting(pod, "NamespaceNotOffloaded", "the namespace is not offloaded to this node; offload it with: strait offload "+pod.Namespace+" --to "+v.Peering))
+	case !slices.Contains(v.Lent, pod.Namespace):
+		return status(pod, translate.Waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace))
+	}
+	if _, _, err := template(pod, v.Node); err != nil {
+		return status(pod, translate.Waiting(pod, "FieldRefused", err.Error()))
+	}
+	is := translate.Waiting(pod, "", "")
+	is.Conditions = append(is.Conditions, corev1.PodCondition{
+		Type: Offered, Status: corev1.ConditionTrue, LastTransitionTime: v.Now, Reason: "NamespaceOffloaded",
+	})
+	return status(pod, is)
+}
+
+// offered reports whether the lender may know a pod.
+func offered(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == Offered })
+}
+
+// status returns the write of a status, nil if the pod has it.
+func status(pod *corev1.Pod, is corev1.PodStatus) *Write {
+	if translate.SameStatus(&pod.Status, &is) {
+		return nil
+	}
+	return &Write{Pod: pod, Status: &is}
+}

@@ -1,0 +1,143 @@
+package borrower_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+var (
+	node    = translate.Node{Name: "strait-b", Addresses: []string{"10.0.1.9"}}
+	now     = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	offered = corev1.PodCondition{Type: borrower.Offered, Status: corev1.ConditionTrue}
+)
+
+// view is what a borrower sees while everything works.
+func view() *borrower.View {
+	return &borrower.View{Peering: "b", Node: node, Fresh: true, Lent: []string{"shop"}, Now: now,
+		Reach: translate.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})}
+}
+
+func pod(conditions ...corev1.PodCondition) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u-1"},
+		Spec:       corev1.PodSpec{NodeName: "strait-b", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending, Conditions: conditions},
+	}
+}
+
+func deleting(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, new(int64(7))
+	return p
+}
+
+func TestAPodIsOfferedWhenBothClustersConsent(t *testing.T) {
+	t.Parallel()
+	hostNetwork := pod()
+	hostNetwork.Spec.HostNetwork = true
+	for name, c := range map[string]struct {
+		pod     *corev1.Pod
+		consent borrower.Consent
+		lent    []string
+		fresh   bool
+		reason  string // of the status; "offered"; or empty: nothing is written
+	}{
+		"both consent":                    {pod(), borrower.ConsentGiven, []string{"shop"}, true, "offered"},
+		"the namespace is not offloaded":  {pod(), borrower.ConsentMissing, []string{"shop"}, true, "NamespaceNotOffloaded"},
+		"its label is not read yet":       {pod(), borrower.ConsentUnknown, []string{"shop"}, true, ""},
+		"the namespace is not lent":       {pod(), borrower.ConsentGiven, []string{"jobs"}, true, "NamespaceNotLent"},
+		"a field has no meaning there":    {hostNetwork, borrower.ConsentGiven, []string{"shop"}, true, "FieldRefused"},
+		"the lender is silent":            {pod(), borrower.ConsentGiven, []string{"shop"}, false, ""},
+		"it was offered, consent is lost": {pod(offered), borrower.ConsentMissing, nil, true, ""},
+	} {
+		v := view()
+		v.Lent, v.Fresh = c.lent, c.fresh
+		w := borrower.Decide(c.pod, nil, c.consent, v)
+		got := ""
+		if w != nil && w.Status != nil {
+			got = w.Status.Reason
+			for _, condition := range w.Status.Conditions {
+				if condition.Type == borrower.Offered {
+					got = "offered"
+				}
+			}
+		}
+		if got != c.reason {
+			t.Errorf("%s: %q, want %q", name, got, c.reason)
+		}
+	}
+}
+
+func TestAPodObjectIsRemovedWhenItIsCertainThatItHasNoTwin(t *testing.T) {
+	t.Parallel()
+	gone := &protocol.PodStatus{UID: "u-1", State: protocol.StateGone}
+	for name, c := range map[string]struct {
+		pod     *corev1.Pod
+		said    *protocol.PodStatus
+		fresh   bool
+		removed bool
+	}{
+		"never offered and deleted":                   {deleting(pod()), nil, false, true},
+		"never offered":                               {pod(), nil, true, false},
+		"deleted, and gone in the provider":           {deleting(pod(offered)), gone, true, true},
+		"gone in the provider, but not deleted":       {pod(offered), gone, true, false},
+		"deleted, and the lender says nothing":        {deleting(pod(offered)), nil, true, false},
+		"deleted, and the lender is silent":           {deleting(pod(offered)), gone, false, false},
+		"deleted, and the twin still runs":            {deleting(pod(offered)), &protocol.PodStatus{UID: "u-1", State: protocol.StateMade, Status: &corev1.PodStatus{Phase: corev1.PodRunning}}, true, false},
+		"deleted, and refused":                        {deleting(pod(offered)), &protocol.PodStatus{UID: "u-1", State: protocol.StateRefused, Reason: "NamespaceNotLent"}, true, false},
+		"deleted, and the lender asks for a template": {deleting(pod(offered)), &protocol.PodStatus{UID: "u-1", State: protocol.StateUnknown}, true, false},
+	} {
+		v := view()
+		v.Fresh = c.fresh
+		w := borrower.Decide(c.pod, c.said, borrower.ConsentGiven, v)
+		if removed := w != nil && w.Status == nil; removed != c.removed {
+			t.Errorf("%s: removed is %v", name, removed)
+		}
+	}
+}
+
+func TestAStatusIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	p, v := pod(offered), view()
+	for _, said := range []*protocol.PodStatus{
+		{UID: "u-1", State: protocol.StateRefused, Reason: "TwinRefused", Message: "exceeded quota"},
+		{UID: "u-1", State: protocol.StatePending},
+		{UID: "u-1", State: protocol.StateMade, Made: 1, Status: &corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.2.9"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}},
+	} {
+		w := borrower.Decide(p, said, borrower.ConsentGiven, v)
+		if w == nil || w.Status == nil || w.Status.Reason != said.Reason || w.Status.Message != said.Message {
+			t.Fatalf("in state %s it writes %+v", said.State, w)
+		}
+		p.Status = *w.Status
+		v.Now = metav1.NewTime(v.Now.Add(time.Minute))
+		if w := borrower.Decide(p, said, borrower.ConsentGiven, v); w != nil {
+			t.Errorf("in state %s it writes again: %+v", said.State, w.Status)
+		}
+	}
+	if p.Status.PodIP != "10.71.2.9" {
+		t.Errorf("%+v", p.Status)
+	}
+}
+
+func TestTheListHasThePodsThatTheLenderMayKnow(t *testing.T) {
+	t.Parallel()
+	never, runs, ends, done := pod(), pod(offered), deleting(pod(offered)), pod(offered)
+	runs.Name, runs.UID = "web-1", "u-2"
+	ends.Name, ends.UID = "web-2", "u-3"
+	done.Name, done.UID, done.Status.Phase = "web-3", "u-4", corev1.PodSucceeded
+	list, templates := borrower.List([]*corev1.Pod{done, ends, runs, never}, node)
+	if len(list) != 3 || list[0].UID != "u-2" || list[1].UID != "u-3" || list[2].UID != "u-4" {
+		t.Fatalf("%+v", list)
+	}
+	if list[0].Deleting || templates[list[0].Hash] == nil || !list[1].Deleting || list[1].Grace != 7 || !list[2].Finished {
+		t.Errorf("%+v", list)
+	}
+}

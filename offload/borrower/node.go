@@ -1,0 +1,104 @@
+package borrower
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// RemoteTaint keeps pods off virtual nodes that do not tolerate it. Its value is the Peering. It
+// has the effect NoSchedule: a pod that loses its toleration keeps running.
+const RemoteTaint = "strait.dev/remote"
+
+const (
+	leaseFor     = 40 * time.Second // as kubelets
+	renewEvery   = 10 * time.Second
+	reportEvery  = 5 * time.Minute // a node status without a change
+	defaultPods  = 110
+	leaseSpace   = "kube-node-lease"
+	reasonReady  = "LenderAnswers"
+	reasonAbsent = "NoSuchResource"
+)
+
+// NodeName returns the name of a Peering's virtual node.
+func NodeName(peering, chosen string) string { return cmp.Or(chosen, "strait-"+peering) }
+
+// node returns the virtual node, as it is created.
+func node(peering string, n translate.Node) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name,
+			Labels: map[string]string{
+				translate.PeeringLabel: peering,
+				"type":                 "virtual-kubelet", // DaemonSets of networks and clouds exclude it
+				corev1.LabelHostname:   n.Name,
+				"node.kubernetes.io/exclude-from-external-load-balancers": "",
+				// Its loss says nothing about the other nodes of its zone.
+				"node.kubernetes.io/exclude-disruption": "",
+			},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: RemoteTaint, Value: peering, Effect: corev1.TaintEffectNoSchedule}}},
+	}
+}
+
+// nodeStatus returns the status of the virtual node: ready, with the resources that both
+// clusters agree on.
+func nodeStatus(was corev1.NodeStatus, n translate.Node, version string, lent, borrowed corev1.ResourceList, now metav1.Time) corev1.NodeStatus {
+	is := *was.DeepCopy()
+	is.Capacity = capacity(lent, borrowed)
+	is.Allocatable = is.Capacity
+	is.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.Name}}
+	for _, a := range n.Addresses {
+		is.Addresses = append(is.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+	}
+	is.NodeInfo.KubeletVersion = version // of this cluster: kubeadm compares it
+	set := func(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
+		c := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+		i := slices.IndexFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == t })
+		if i < 0 {
+			is.Conditions = append(is.Conditions, c)
+			return
+		}
+		if old := is.Conditions[i]; old.Status == status {
+			c.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == reason && now.Sub(old.LastHeartbeatTime.Time) < reportEvery {
+				return
+			}
+		}
+		is.Conditions[i] = c
+	}
+	set(corev1.NodeReady, corev1.ConditionTrue, reasonReady, "the other cluster answers")
+	for _, pressure := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		set(pressure, corev1.ConditionFalse, reasonAbsent, "the other cluster places its pods")
+	}
+	return is
+}
+
+// sameNodeStatus reports whether a node status says the same as another.
+func sameNodeStatus(a, b *corev1.NodeStatus) bool { return apiequality.Semantic.DeepEqual(a, b) }
+
+// capacity returns what both clusters agree on: of each resource the lesser quantity. A resource
+// that only one of them limits has that limit.
+func capacity(lent, borrowed corev1.ResourceList) corev1.ResourceList {
+	least := make(corev1.ResourceList)
+	for _, list := range []corev1.ResourceList{lent, borrowed, {corev1.ResourcePods: *resource.NewQuantity(protocol.MaxPods, resource.DecimalSI)}} {
+		for name, q := range list {
+			if is, ok := least[name]; !ok || q.Cmp(is) < 0 {
+				least[name] = q
+			}
+		}
+	}
+	_, lentPods := lent[corev1.ResourcePods]
+	if _, borrowedPods := borrowed[corev1.ResourcePods]; !lentPods && !borrowedPods {
+		least[corev1.ResourcePods] = *resource.NewQuantity(defaultPods, resource.DecimalSI)
+	}
+	return least
+}

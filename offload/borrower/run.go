@@ -1,0 +1,415 @@
+package borrower
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services/merge"
+	"strait.dev/strait/offload/identity"
+	"strait.dev/strait/offload/lease"
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// Options configure a borrower. All but Dial are required.
+type Options struct {
+	API       *rest.Config // of the API server, as the service account of the borrower
+	Peering   string       // name of the Peering from whose cluster it borrows
+	Namespace string       // of its pod, its Lease and its Secret
+	Addresses []string     // of its pod, which are those of the node
+	Log       *slog.Logger
+	// Dial connects to the lender; nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+const (
+	settle    = 50 * time.Millisecond // changes within this time are decided on together
+	retry     = time.Second           // after a failed request
+	resend    = 5 * time.Second       // a template that the lender still misses
+	consentOf = 10 * time.Second      // how long a namespace's consent is remembered
+	writers   = 8                     // concurrent writes
+)
+
+// Name returns the name of a Peering's borrower: of its Lease and its Secret.
+func Name(peering string) string { return "strait-borrower-" + peering }
+
+// borrower is a running borrower.
+type borrower struct {
+	Options
+	log      *slog.Logger
+	own      *client.Client // as the service account
+	asNode   *client.Client
+	lease    *lease.Lease
+	version  string // of the API server
+	node     translate.Node
+	peerings *client.Cache[*v1alpha1.Peering]
+	pods     *client.Cache[*corev1.Pod]
+	link     *link
+	woken    chan struct{}
+
+	// Of the loop.
+	sequence   int64
+	sentDigest string // of the list that the lender with the epoch sentEpoch has accepted
+	sentEpoch  string
+	sent       map[string]time.Time // templates, by hash
+	consents   map[string]consent   // by namespace
+	renewed    time.Time            // the lease
+}
+
+type consent struct {
+	is    Consent
+	until time.Time
+}
+
+// Run borrows until ctx ends. It returns an error if a later run takes its place.
+func Run(ctx context.Context, o Options) error {
+	holder := make([]byte, 16)
+	_, _ = rand.Read(holder) // never fails
+	own, err := client.New(o.API)
+	if err != nil {
+		return err
+	}
+	b := &borrower{
+		Options: o, log: o.Log, own: own,
+		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(holder)},
+		peerings: own.Peerings().Cache(o.Peering), woken: make(chan struct{}, 1),
+		sent: make(map[string]time.Time), consents: make(map[string]consent),
+	}
+	if err := b.peerings.Notify(b.wake); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { b.peerings.RunWithContext(ctx) })
+	if b.begin(ctx) {
+		background.Go(func() { b.link.run(ctx) })
+		background.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-b.link.fenced: // a pod that a former run offers from now on is not known to the lender
+				b.pods.RunWithContext(ctx)
+			}
+		})
+		if err := b.loop(ctx); err != nil {
+			stop(err)
+		}
+	}
+	stop(nil)
+	background.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// begin waits until this cluster borrows, takes the lease, and prepares the identity of the
+// node. It returns false if ctx ends.
+func (b *borrower) begin(ctx context.Context) bool {
+	for {
+		err := b.prepare(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		b.log.Warn("cannot start to borrow; retrying", "error", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retry):
+		}
+	}
+}
+
+func (b *borrower) prepare(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	certificate, err := identity.Load(within, b.own.Secrets(b.Namespace), Name(b.Peering))
+	if err != nil {
+		return err
+	}
+	p, ok := b.peerings.Get(b.Peering)
+	if !ok || p.Spec.Borrow == nil {
+		return fmt.Errorf("this cluster borrows nothing: spec.borrow of Peering %s is empty, or not read yet", b.Peering)
+	}
+	b.node = translate.Node{Name: NodeName(b.Peering, p.Spec.Borrow.NodeName), Addresses: b.Addresses}
+	config := rest.CopyConfig(b.API)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + b.node.Name, Groups: []string{"system:nodes"}}
+	if b.asNode, err = client.New(config); err != nil {
+		return err
+	}
+	b.pods = b.asNode.Pods("").CacheOfNode(b.node.Name)
+	if err := b.pods.Notify(b.wake); err != nil {
+		return err
+	}
+	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.wake)
+	version, _, err := b.own.Version(within)
+	if err != nil {
+		return err
+	}
+	b.version = version.GitVersion
+	if b.link.term, err = b.lease.Take(within, 1); err == nil {
+		b.log.Info("the borrower runs", "node", b.node.Name, "fingerprint", protocol.Fingerprint(certificate))
+	}
+	return err
+}
+
+// lender returns where the lender is.
+func (b *borrower) lender() (at Lender, err error) {
+	p, ok := b.peerings.Get(b.Peering)
+	if !ok || p.Status.Announcement == nil || p.Status.Announcement.Offload == nil || p.Status.Announcement.Offload.Lender == nil {
+		return at, errors.New("the other cluster has not announced a lender; its admin can: strait lend")
+	}
+	a := p.Status.Announcement.Offload.Lender
+	mapped, ok := merge.Translate(translate.Mappings(p.Status.ExternalPrefixes), string(a.Address))
+	if !ok {
+		return at, fmt.Errorf("the address of the lender, %s, is not mapped into this cluster; check status.externalPrefixes of Peering %s", a.Address, b.Peering)
+	}
+	return Lender{Address: netip.AddrPortFrom(mapped, uint16(a.Port)), Fingerprint: string(a.Fingerprint)}, nil //nolint:gosec // the API limits a port
+}
+
+// wake makes the loop decide again.
+func (b *borrower) wake() {
+	select {
+	case b.woken <- struct{}{}:
+	default:
+	}
+}
+
+// loop decides after each change, and renews the lease, until ctx ends or a later run has taken
+// the place of this one.
+func (b *borrower) loop(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.woken:
+		case <-timer.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(settle):
+		}
+		if !b.pods.HasSynced() {
+			timer.Reset(retry)
+			continue
+		}
+		again, err := b.pass(ctx)
+		if errors.Is(err, lease.ErrLost) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("cannot bring both clusters to the same state; retrying", "error", err)
+		}
+		timer.Reset(again)
+	}
+}
+
+// pass decides once: it sends the list and templates, renews the node, and writes pods. It
+// returns when to decide again without a change.
+func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
+	now := time.Now()
+	pods := b.pods.List()
+	uids := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		uids[string(pod.UID)] = true
+	}
+	s := b.link.state(uids, now)
+	again = renewEvery
+	soon := func(failed error) {
+		if failed != nil {
+			again, err = retry, errors.Join(err, failed)
+		}
+	}
+	if s.alive && now.Sub(b.renewed) >= renewEvery {
+		failed := b.renew(ctx, s.hello.Resources, now)
+		if errors.Is(failed, lease.ErrLost) {
+			return again, failed
+		}
+		soon(failed)
+	}
+	p, ok := b.peerings.Get(b.Peering)
+	if !ok {
+		return again, err
+	}
+	if s.fresh {
+		soon(b.send(ctx, pods, s, now))
+	}
+	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second))}
+	if s.hello != nil {
+		v.Lent = s.hello.Namespaces
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, writers)
+	for _, pod := range pods {
+		of := ConsentUnknown
+		if v.Fresh && !offered(pod) {
+			of = b.consent(ctx, pod.Namespace, now)
+		}
+		w := Decide(pod, s.said[string(pod.UID)], of, v)
+		if w == nil {
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if failed := b.write(ctx, w); failed != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				soon(failed)
+			}
+		})
+	}
+	all.Wait()
+	return again, err
+}
+
+// send sends the list unless the lender has it, and templates that the lender misses.
+func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now time.Time) error {
+	list, templates := List(pods, b.node)
+	if digest := protocol.Digest(list); digest != b.sentDigest || s.hello.Epoch != b.sentEpoch {
+		b.sequence++
+		text, err := protocol.Desired{Epoch: s.hello.Epoch, Term: b.link.term, Sequence: b.sequence, Pods: list}.Encode()
+		if err != nil {
+			return fmt.Errorf("the list of pods: %w", err)
+		}
+		b.sentDigest = ""
+		if err := b.link.put(ctx, protocol.DesiredPath, text); err != nil {
+			return err
+		}
+		b.sentDigest, b.sentEpoch = digest, s.hello.Epoch
+		clear(b.sent)
+	}
+	for _, entry := range list {
+		said := s.said[entry.UID]
+		text := templates[entry.Hash]
+		if said == nil || said.State != protocol.StateUnknown || text == nil || now.Sub(b.sent[entry.Hash]) < resend {
+			continue
+		}
+		if err := b.link.put(ctx, protocol.ObjectsPath+entry.Hash, text); err != nil {
+			return err
+		}
+		b.sent[entry.Hash] = now
+	}
+	return nil
+}
+
+// renew shows the control plane that the node is alive, and keeps its object as it has to be.
+func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := b.lease.Held(ctx); err != nil {
+		return err
+	}
+	var borrowed corev1.ResourceList
+	if p, ok := b.peerings.Get(b.Peering); ok && p.Spec.Borrow != nil {
+		borrowed = p.Spec.Borrow.Resources
+	}
+	nodes := b.asNode.Nodes()
+	is, err := nodes.Get(ctx, b.node.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		is, err = nodes.Create(ctx, node(b.Peering, b.node), metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
+	}
+	want := nodeStatus(is.Status, b.node, b.version, lent, borrowed, metav1.NewTime(now.Truncate(time.Second)))
+	if !sameNodeStatus(&is.Status, &want) {
+		is.Status = want
+		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("update the status of node %s: %w", b.node.Name, err)
+		}
+	}
+	if err := b.renewLease(ctx, is, now); err != nil {
+		return fmt.Errorf("renew the lease of node %s: %w", b.node.Name, err)
+	}
+	b.renewed = now
+	return nil
+}
+
+func (b *borrower) renewLease(ctx context.Context, of *corev1.Node, now time.Time) error {
+	leases, seconds := b.asNode.Leases(leaseSpace), int32(leaseFor/time.Second)
+	spec := coordinationv1.LeaseSpec{HolderIdentity: &b.node.Name, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now}}
+	is, err := leases.Get(ctx, b.node.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: b.node.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: of.Name, UID: of.UID}}},
+			Spec:       spec,
+		}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	is.Spec = spec
+	_, err = leases.Update(ctx, is, metav1.UpdateOptions{})
+	return err
+}
+
+// consent returns whether a namespace is offloaded to this Peering. The right to read it comes
+// with the offloading, so none means that it is not.
+func (b *borrower) consent(ctx context.Context, namespace string, now time.Time) Consent {
+	if known, ok := b.consents[namespace]; ok && now.Before(known.until) {
+		return known.is
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	of := ConsentMissing
+	is, err := b.own.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	switch {
+	case err == nil && is.Labels[OffloadLabel] == b.Peering:
+		of = ConsentGiven
+	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+		return ConsentUnknown
+	}
+	b.consents[namespace] = consent{of, now.Add(consentOf)}
+	return of
+}
+
+// write makes a change.
+func (b *borrower) write(ctx context.Context, w *Write) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pods := b.asNode.Pods(w.Pod.Namespace)
+	if w.Status == nil {
+		now := int64(0)
+		err := pods.Delete(ctx, w.Pod.Name, metav1.DeleteOptions{
+			// The version guards against a cache that has not seen that the pod was offered.
+			GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &w.Pod.UID, ResourceVersion: &w.Pod.ResourceVersion},
+		})
+		return b.late(w.Pod, "remove", err)
+	}
+	pod := w.Pod.DeepCopy()
+	pod.Status = *w.Status
+	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return b.late(w.Pod, "update the status of", err)
+}
+
+// late returns the error of a write; nil if the cache was late, which will show another state.
+func (b *borrower) late(pod *corev1.Pod, what string, err error) error {
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
+}

@@ -1,0 +1,96 @@
+// Package lease fences the runs of an agent with a Lease in its namespace. The newest run holds
+// it; an older one that still runs notices and ends. It does not elect: each agent has one
+// replica, and its Deployment starts another only after the first one.
+//
+// The transitions of a borrower's Lease are its term; those of a lender's are the highest term
+// of a borrower that it has accepted.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// Lease is a Lease that a run of an agent takes. It is safe for concurrent use.
+type Lease struct {
+	Leases *client.Kind[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	Name   string
+	Holder string // unique among all runs
+}
+
+// ErrLost is the error of a run whose Lease a later run has taken.
+var ErrLost = errors.New("a later run has taken the lease")
+
+// Take takes the Lease from any former run, and returns its term, which is higher by rise.
+func (l *Lease) Take(ctx context.Context, rise int32) (term int32, err error) {
+	is, err := l.Leases.Get(ctx, l.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		is = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.Name}, Spec: l.spec(rise)}
+		_, err = l.Leases.Create(ctx, is, metav1.CreateOptions{})
+		return rise, l.failed("create", err)
+	}
+	if err != nil {
+		return 0, l.failed("read", err)
+	}
+	term = termOf(is) + rise
+	return term, l.update(ctx, is, term)
+}
+
+// Raise stores a higher term while this run holds the Lease.
+func (l *Lease) Raise(ctx context.Context, term int32) error {
+	is, err := l.held(ctx)
+	if err != nil {
+		return err
+	}
+	return l.update(ctx, is, max(term, termOf(is)))
+}
+
+// Held returns ErrLost if another run has taken the Lease. It reads the API server itself, so
+// success also shows that it answers.
+func (l *Lease) Held(ctx context.Context) error {
+	_, err := l.held(ctx)
+	return err
+}
+
+func (l *Lease) held(ctx context.Context) (*coordinationv1.Lease, error) {
+	is, err := l.Leases.Get(ctx, l.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, l.failed("read", err)
+	}
+	if holder := is.Spec.HolderIdentity; holder == nil || *holder != l.Holder {
+		return nil, ErrLost
+	}
+	return is, nil
+}
+
+func (l *Lease) update(ctx context.Context, is *coordinationv1.Lease, term int32) error {
+	is.Spec = l.spec(term)
+	_, err := l.Leases.Update(ctx, is, metav1.UpdateOptions{})
+	return l.failed("update", err)
+}
+
+func (l *Lease) failed(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s Lease %s: %w", what, l.Name, err)
+	}
+	return nil
+}
+
+func (l *Lease) spec(term int32) coordinationv1.LeaseSpec {
+	now := metav1.NowMicro()
+	return coordinationv1.LeaseSpec{HolderIdentity: &l.Holder, AcquireTime: &now, LeaseTransitions: &term}
+}
+
+func termOf(l *coordinationv1.Lease) int32 {
+	if t := l.Spec.LeaseTransitions; t != nil {
+		return *t
+	}
+	return 0
+}

@@ -1,0 +1,303 @@
+package lender
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/offload/identity"
+	"strait.dev/strait/offload/lease"
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// Options configure a lender. All are required.
+type Options struct {
+	Client    *client.Client
+	Peering   string       // name of the Peering to whose cluster it lends
+	Namespace string       // of its pod, its Lease and its Secret
+	Listener  net.Listener // for the borrower; Run closes it
+	Log       *slog.Logger
+}
+
+const (
+	settle    = 50 * time.Millisecond // changes within this time are decided on together
+	retry     = time.Second           // after a failed request
+	writers   = 8                     // concurrent writes
+	idle      = 2 * time.Minute
+	handshake = 5 * time.Second // of TLS, and for the header of a request
+)
+
+// Name returns the name of a Peering's lender: of its Lease and its Secret.
+func Name(peering string) string { return "strait-lender-" + peering }
+
+// lender is a running lender.
+type lender struct {
+	Options
+	log      *slog.Logger
+	own      tls.Certificate
+	lease    *lease.Lease
+	peerings *client.Cache[*v1alpha1.Peering]
+	board    *board
+	woken    chan struct{} // wakes the loop
+	spaces   map[string]*space
+	caches   sync.WaitGroup
+
+	fencing sync.Mutex // held while a term is stored; before mu
+	mu      sync.Mutex // guards state
+	state   *State
+}
+
+// space is what is known about a namespace that is lent, or was since the start.
+type space struct {
+	records *client.Cache[*corev1.PodTemplate]
+	twins   *client.Cache[*corev1.Pod]
+}
+
+// Run lends until ctx ends. It returns an error if a later run takes its place.
+func Run(ctx context.Context, o Options) error {
+	epoch := make([]byte, 32)
+	_, _ = rand.Read(epoch) // never fails
+	l := &lender{
+		Options: o, log: o.Log,
+		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(epoch)},
+		peerings: o.Client.Peerings().Cache(o.Peering),
+		board:    newBoard(), woken: make(chan struct{}, 1), spaces: make(map[string]*space),
+	}
+	defer o.Listener.Close() // also if it does not serve
+	term, ok := l.begin(ctx)
+	if !ok {
+		return nil
+	}
+	l.state = NewState(o.Peering, l.lease.Holder, term)
+	if err := l.peerings.Notify(l.wake); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	server := l.server()
+	var background sync.WaitGroup
+	background.Go(func() { l.peerings.RunWithContext(ctx) })
+	background.Go(func() { l.beat(ctx, stop) })
+	background.Go(func() {
+		if err := server.ServeTLS(o.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			stop(err)
+		}
+	})
+	l.loop(ctx)
+	server.Close()
+	stop(nil)
+	background.Wait()
+	l.caches.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// begin loads the key and takes the lease as soon as the API server answers. It returns false
+// if ctx ends before.
+func (l *lender) begin(ctx context.Context) (term int32, ok bool) {
+	for {
+		within, cancel := context.WithTimeout(ctx, patience)
+		var err error
+		if l.own, err = identity.Load(within, l.Client.Secrets(l.Namespace), Name(l.Peering)); err == nil {
+			term, err = l.lease.Take(within, 0)
+		}
+		cancel()
+		if err == nil {
+			l.log.Info("the lender runs", "fingerprint", protocol.Fingerprint(l.own))
+			return term, true
+		}
+		if ctx.Err() != nil {
+			return 0, false
+		}
+		l.log.Warn("cannot start to lend; retrying", "error", err)
+		select {
+		case <-ctx.Done():
+			return 0, false
+		case <-time.After(retry):
+		}
+	}
+}
+
+// server returns the server for the borrower. Nothing is read from another client.
+func (l *lender) server() *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           l.handler(),
+		TLSConfig:         protocol.Server(l.own, l.borrower),
+		ReadHeaderTimeout: handshake,
+		IdleTimeout:       idle,
+		MaxHeaderBytes:    protocol.MaxHeader,
+		Protocols:         protocols,
+		ErrorLog:          log.New(io.Discard, "", 0), // any pod of the other cluster could fill it
+	}
+}
+
+// borrower returns the fingerprint of the borrower's certificate, empty if it is not known.
+func (l *lender) borrower() string {
+	p, ok := l.peerings.Get(l.Peering)
+	if !ok || p.Status.Announcement == nil || p.Status.Announcement.Offload == nil {
+		return ""
+	}
+	return string(p.Status.Announcement.Offload.Borrower)
+}
+
+// wake makes the loop decide again.
+func (l *lender) wake() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+// beat posts a heartbeat while the API server answers, so that silence tells the borrower that
+// what it knows may be old. It ends the run if a later one has taken the Lease.
+func (l *lender) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	ticker := time.NewTicker(protocol.HeartbeatInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		within, cancel := context.WithTimeout(ctx, protocol.HeartbeatInterval)
+		err := l.lease.Held(within)
+		cancel()
+		switch {
+		case err == nil:
+			l.board.beat()
+		case errors.Is(err, lease.ErrLost):
+			stop(err)
+			return
+		}
+	}
+}
+
+// loop decides after each change, until ctx ends.
+func (l *lender) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.woken:
+		case <-timer.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settle):
+		}
+		if !l.peerings.HasSynced() {
+			timer.Reset(retry)
+			continue
+		}
+		if again := l.pass(ctx); !again.IsZero() {
+			timer.Reset(time.Until(again))
+		}
+	}
+}
+
+// pass decides once, publishes what was decided, and writes. It returns when to decide again
+// without a change; zero: never.
+func (l *lender) pass(ctx context.Context) (again time.Time) {
+	namespaces := l.namespaces(ctx)
+	l.mu.Lock()
+	writes, statuses, again := l.state.Decide(namespaces, time.Now())
+	hello := &protocol.Hello{Epoch: l.state.Epoch}
+	l.mu.Unlock()
+	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
+		hello.Resources = p.Spec.Lend.Resources
+	}
+	for name, n := range namespaces {
+		if n.Lent && n.Read {
+			hello.Namespaces = append(hello.Namespaces, name)
+		}
+	}
+	slices.Sort(hello.Namespaces)
+	l.board.post(hello, statuses)
+
+	var all sync.WaitGroup
+	var failed sync.Once
+	slots := make(chan struct{}, writers)
+	for _, w := range writes {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if !l.write(ctx, w) {
+				failed.Do(func() { again = time.Now().Add(retry) })
+			}
+		})
+	}
+	all.Wait()
+	return again
+}
+
+// namespaces returns what is known about the namespaces that are lent, or were since the start.
+// It starts to follow new ones.
+func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
+	lent := make(map[string]bool)
+	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
+		for _, name := range p.Spec.Lend.Namespaces {
+			lent[name] = true
+			if l.spaces[name] == nil {
+				l.spaces[name] = l.follow(ctx, name)
+			}
+		}
+	}
+	all := make(map[string]Namespace, len(l.spaces))
+	for name, s := range l.spaces {
+		n := Namespace{Lent: lent[name], Read: s.records.HasSynced() && s.twins.HasSynced()}
+		if n.Read {
+			n.Records, n.Twins = s.records.List(), s.twins.List()
+		}
+		all[name] = n
+	}
+	return all
+}
+
+// follow starts to follow a namespace. Its caches have only objects of the Peering.
+func (l *lender) follow(ctx context.Context, namespace string) *space {
+	ours := translate.PeeringLabel + "=" + l.Peering
+	s := &space{
+		records: l.Client.PodTemplates(namespace).CacheSelectedInPages(ours),
+		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
+	}
+	for _, err := range []error{s.records.Notify(l.wake), s.twins.Notify(l.wake)} {
+		if err != nil {
+			panic(err) // only of a stopped cache
+		}
+	}
+	l.caches.Go(func() { s.records.RunWithContext(ctx) })
+	l.caches.Go(func() { s.twins.RunWithContext(ctx) })
+	// An empty namespace notifies of nothing.
+	l.caches.Go(func() {
+		for !s.records.HasSynced() || !s.twins.HasSynced() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(settle):
+			}
+		}
+		l.wake()
+	})
+	return s
+}

@@ -1,0 +1,187 @@
+package lender
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"strait.dev/strait/offload/protocol"
+)
+
+// patience is the maximum time for one request, and for one write to the status stream.
+const patience = 10 * time.Second
+
+// handler returns the handler of all requests. TLS has authenticated the borrower.
+func (l *lender) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+protocol.VersionsPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string][]int{"versions": {protocol.Version}}) // an error ends the connection
+	})
+	mux.HandleFunc("PUT "+protocol.DesiredPath, l.desired)
+	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.object)
+	mux.HandleFunc("GET "+protocol.StatusPath, l.status)
+	return mux
+}
+
+// desired takes a list into effect.
+func (l *lender) desired(w http.ResponseWriter, r *http.Request) {
+	text, ok := body(w, r, protocol.MaxList)
+	if !ok {
+		return
+	}
+	d, err := protocol.DecodeDesired(text)
+	if err != nil {
+		answer(w, http.StatusBadRequest, err)
+		return
+	}
+	l.mu.Lock()
+	err = l.state.Check(d)
+	l.mu.Unlock()
+	if err == nil {
+		err = l.fence(r.Context(), d.Term)
+	}
+	if err == nil {
+		l.mu.Lock()
+		err = l.state.Accept(d)
+		l.mu.Unlock()
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	l.wake()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// fence stores the term of a borrower before it has an effect, and fences those of lower terms.
+func (l *lender) fence(ctx context.Context, term int32) error {
+	l.fencing.Lock()
+	defer l.fencing.Unlock()
+	l.mu.Lock()
+	is := l.state.Term
+	l.mu.Unlock()
+	switch {
+	case term < is:
+		return fmt.Errorf("%w: a borrower with term %d has started", ErrFenced, is)
+	case term > is:
+		if err := l.lease.Raise(ctx, term); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Fence(term)
+	return nil
+}
+
+// object takes a template.
+func (l *lender) object(w http.ResponseWriter, r *http.Request) {
+	text, ok := body(w, r, protocol.MaxTemplate)
+	if !ok {
+		return
+	}
+	hash := r.PathValue("hash")
+	t, err := protocol.DecodeTemplate(text, hash)
+	if err == nil {
+		l.mu.Lock()
+		err = l.state.Stock(hash, t)
+		l.mu.Unlock()
+	}
+	if err != nil {
+		answer(w, http.StatusBadRequest, err)
+		return
+	}
+	l.wake()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// status sends the status stream until the client ends it, or begins another.
+func (l *lender) status(w http.ResponseWriter, r *http.Request) {
+	if !l.board.ready() {
+		answer(w, http.StatusServiceUnavailable, errors.New("the lender has not read its Peering yet"))
+		return
+	}
+	term, err := strconv.ParseInt(r.FormValue("term"), 10, 32)
+	if err != nil || term < 1 {
+		answer(w, http.StatusBadRequest, errors.New("term: is missing or not a number; send that of the borrower"))
+		return
+	}
+	if err := l.fence(r.Context(), int32(term)); err != nil {
+		refuse(w, err)
+		return
+	}
+	// As with a heartbeat: without its API server the lender does not know whether the snapshot
+	// is true.
+	if err := l.lease.Held(r.Context()); err != nil {
+		answer(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	ended := l.board.begin()
+	control := http.NewResponseController(w)
+	send := func(messages ...protocol.Message) bool {
+		if err := control.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return false
+		}
+		for _, m := range messages {
+			if err := protocol.Write(w, m); err != nil {
+				l.log.Warn("cannot send a status", "error", err)
+				return false
+			}
+		}
+		return control.Flush() == nil
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	messages, version, changed := l.board.after(0, int32(term))
+	if !send(append(messages, protocol.Message{Synced: true})...) {
+		return
+	}
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ended:
+			return
+		case <-changed:
+			messages, version, changed = l.board.after(version, int32(term))
+			if !send(messages...) {
+				return
+			}
+		}
+	}
+}
+
+// body reads the body of a request of at most limit bytes.
+func body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, false
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		answer(w, http.StatusBadRequest, err)
+		return nil, false
+	}
+	return text, true
+}
+
+// refuse answers that a borrower is fenced, or that its term cannot be stored now.
+func refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, ErrFenced) {
+		answer(w, http.StatusConflict, err)
+	} else {
+		answer(w, http.StatusServiceUnavailable, err)
+	}
+}
+
+// answer answers with an error.
+func answer(w http.ResponseWriter, code int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": strings.ToValidUTF8(err.Error(), "")}) // the client sees its loss
+}

@@ -1,0 +1,169 @@
+package lender_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/offload/protocol"
+)
+
+var (
+	epoch = strings.Repeat("e", 64)
+	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// list returns a list of n pods with different templates, and these.
+func list(term int32, sequence int64, n int) (*protocol.Desired, []*corev1.PodTemplateSpec) {
+	d := &protocol.Desired{Epoch: epoch, Term: term, Sequence: sequence}
+	var templates []*corev1.PodTemplateSpec
+	for i := range n {
+		t := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: fmt.Sprint("image:", i)}}}}
+		_, hash, err := protocol.EncodeTemplate(t)
+		if err != nil {
+			panic(err)
+		}
+		d.Pods = append(d.Pods, protocol.Pod{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: fmt.Sprint("u-", i), Hash: hash})
+		templates = append(templates, t)
+	}
+	d.Digest = protocol.Digest(d.Pods)
+	return d, templates
+}
+
+func TestListsAreFenced(t *testing.T) {
+	t.Parallel()
+	st := lender.NewState("a", epoch, 3)
+	accept := func(d *protocol.Desired) bool { return !errors.Is(st.Accept(d), lender.ErrFenced) }
+	first, _ := list(3, 5, 1)
+	same, _ := list(3, 5, 1)
+	other, _ := list(3, 5, 2)
+	earlier, _ := list(3, 4, 1)
+	former, _ := list(2, 9, 1)
+	next, _ := list(4, 1, 1)
+	foreign, _ := list(9, 9, 1)
+	foreign.Epoch = strings.Repeat("f", 64)
+	for _, step := range []struct {
+		what     string
+		list     *protocol.Desired
+		accepted bool
+	}{
+		{"the first one", first, true}, {"the same one again", same, true}, {"another one of its sequence", other, false},
+		{"an earlier one", earlier, false}, {"one of a former term", former, false}, {"one for another run of the lender", foreign, false},
+		{"one of the next term", next, true}, {"the first one, late", first, false},
+	} {
+		if got := accept(step.list); got != step.accepted {
+			t.Errorf("%s: accepted is %v", step.what, got)
+		}
+	}
+	st.Fence(5)
+	if accept(next) {
+		t.Error("a list is accepted whose borrower was fenced")
+	}
+}
+
+// A borrower makes the lender keep no more than a few templates, and none that no pod needs.
+func TestTheStockOfTemplatesIsLimited(t *testing.T) {
+	t.Parallel()
+	st := lender.NewState("a", epoch, 1)
+	d, templates := list(1, 1, 3*protocol.MaxStock)
+	if err := st.Stock(d.Pods[0].Hash, templates[0]); err == nil {
+		t.Error("a template is kept that no list needs")
+	}
+	if err := st.Accept(d); err != nil {
+		t.Fatal(err)
+	}
+	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
+	made := 0
+	for round := 0; made < len(d.Pods); round++ {
+		writes, statuses, _ := st.Decide(lent, now)
+		of := lent["shop"]
+		for _, w := range writes {
+			if w.Act != lender.CreateRecord {
+				continue
+			}
+			made++
+			of.Records = append(of.Records, w.Record)
+		}
+		lent["shop"] = of
+		kept := 0
+		for _, s := range statuses {
+			if s.State != protocol.StateUnknown {
+				continue
+			}
+			for i := range d.Pods {
+				if d.Pods[i].UID == s.UID {
+					if err := st.Stock(d.Pods[i].Hash, templates[i]); err != nil {
+						t.Fatal(err)
+					}
+					kept++
+				}
+			}
+		}
+		if kept > protocol.MaxStock || round > 20 {
+			t.Fatalf("round %d: %d templates are asked for", round, kept)
+		}
+	}
+}
+
+func TestARefusedTwinIsTriedAgainLaterAndLater(t *testing.T) {
+	t.Parallel()
+	st := lender.NewState("a", epoch, 1)
+	d, templates := list(1, 1, 1)
+	if err := st.Accept(d); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Stock(d.Pods[0].Hash, templates[0]); err != nil {
+		t.Fatal(err)
+	}
+	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
+	at, last := now, time.Duration(0)
+	for range 12 {
+		writes, _, _ := st.Decide(lent, at)
+		if len(writes) != 1 {
+			t.Fatalf("at %v it writes %d objects", at, len(writes))
+		}
+		st.Refuse("shop/web-0", "TwinRefused", "exceeded quota", at)
+		writes, statuses, again := st.Decide(lent, at)
+		if len(writes) != 0 || statuses[0].State != protocol.StateRefused || statuses[0].Message != "exceeded quota" {
+			t.Fatalf("after a refusal it writes %d objects and says %+v", len(writes), statuses[0])
+		}
+		if wait := again.Sub(at); wait < last || wait > 5*time.Minute {
+			t.Errorf("it waits %v after %v", wait, last)
+		}
+		at, last = again, again.Sub(at)
+	}
+}
+
+func TestOnlyWhatIsLentAndReadIsDecidedOn(t *testing.T) {
+	t.Parallel()
+	d, _ := list(1, 1, 1)
+	d.Pods[0].Hash, d.Pods[0].Deleting = "", true
+	for name, c := range map[string]struct {
+		of    map[string]lender.Namespace
+		state protocol.State // empty: nothing is said
+	}{
+		"lent and read":          {map[string]lender.Namespace{"shop": {Lent: true, Read: true}}, protocol.StateGone},
+		"lent, and not read yet": {map[string]lender.Namespace{"shop": {Lent: true}}, ""},
+		"lent until now":         {map[string]lender.Namespace{"shop": {Read: true}}, protocol.StateGone},
+		"never lent":             {nil, protocol.StateRefused},
+	} {
+		st := lender.NewState("a", epoch, 1)
+		if err := st.Accept(d); err != nil {
+			t.Fatal(err)
+		}
+		st.Gone(d.Pods[0].UID)
+		_, statuses, _ := st.Decide(c.of, now)
+		var got protocol.State
+		if len(statuses) == 1 {
+			got = statuses[0].State
+		}
+		if got != c.state {
+			t.Errorf("%s: of a deleted pod without a twin it says %q, want %q", name, got, c.state)
+		}
+	}
+}

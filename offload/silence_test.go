@@ -1,0 +1,181 @@
+package offload_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/identity"
+	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/test/fakekube"
+)
+
+// cable is the path between the agents: a listener in memory that can be cut.
+type cable struct {
+	arriving chan net.Conn
+	closed   chan struct{}
+	close    func()
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func newCable() *cable {
+	c := &cable{arriving: make(chan net.Conn), closed: make(chan struct{})}
+	c.close = sync.OnceFunc(func() { close(c.closed) })
+	return c
+}
+
+func (c *cable) Accept() (net.Conn, error) {
+	select {
+	case conn := <-c.arriving:
+		return conn, nil
+	case <-c.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (c *cable) Close() error { c.close(); return nil }
+
+func (c *cable) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 2, 7), Port: 6097} }
+
+// dial connects to the lender while the cable is not cut.
+func (c *cable) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut {
+		return nil, errors.New("no route to host")
+	}
+	select {
+	case c.arriving <- far:
+		c.conns = append(c.conns, near, far)
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// set cuts the cable, or joins it again. When it is cut, all connections end.
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	if cut {
+		for _, conn := range c.conns {
+			conn.Close()
+		}
+		c.conns = nil
+	}
+}
+
+// joined is two clusters in memory, with both agents.
+type joined struct {
+	a, b  *fakekube.Server
+	cable *cable
+}
+
+// join starts both agents, and waits for longer than the node needs to become ready.
+//
+//strait:virtualtime
+func join(t *testing.T) *joined {
+	j := &joined{
+		a: fakekube.New(&v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-offload"}}),
+		b: fakekube.New(&v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-offload"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}),
+		cable: newCable(),
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var agents sync.WaitGroup
+	log := slog.New(slog.DiscardHandler)
+	agents.Go(func() {
+		o := lender.Options{Client: j.b.Client(t), Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: log}
+		if err := lender.Run(ctx, o); err != nil {
+			t.Error(err)
+		}
+	})
+	agents.Go(func() {
+		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Dial: j.cable.dial, Log: log}
+		if err := borrower.Run(ctx, o); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		agents.Wait()
+	})
+	time.Sleep(5 * time.Second) // both have made their keys
+	fingerprint := func(s *fakekube.Server, agent string) v1alpha1.Fingerprint {
+		is, err := s.Client(t).Secrets("strait-offload").Get(t.Context(), agent, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v1alpha1.Fingerprint(is.Annotations[identity.FingerprintAnnotation])
+	}
+	borrows, lends := fingerprint(j.a, borrower.Name("b")), fingerprint(j.b, lender.Name("a"))
+	at := &v1alpha1.OffloadLender{Address: "10.70.1.9", Port: 6097, Fingerprint: lends}
+	j.a.Add(&v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{Borrow: &v1alpha1.PeeringBorrow{Fingerprint: borrows}},
+		Status: v1alpha1.PeeringStatus{Announcement: &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Lender: at}},
+			ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}},
+	})
+	j.b.Add(&v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PeeringSpec{Lend: &v1alpha1.PeeringLend{Namespaces: []string{"shop"}, Lender: at}},
+		Status: v1alpha1.PeeringStatus{Announcement: &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: borrows}}},
+	})
+	time.Sleep(30 * time.Second)
+	return j
+}
+
+// renewed returns how long ago the lease of the node was renewed.
+func (j *joined) renewed(t *testing.T) time.Duration {
+	t.Helper()
+	is, err := j.a.Client(t).Leases("kube-node-lease").Get(t.Context(), "strait-b", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Now().Sub(is.Spec.RenewTime.Time)
+}
+
+// What makes the lender silent makes the node silent: its lease is renewed while the lender
+// answers, and for 15 s after that.
+func TestTheNodeIsSilentWhileTheLenderIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ fail, repair func(j *joined) }{
+		"the link is cut":                       {func(j *joined) { j.cable.set(true) }, func(j *joined) { j.cable.set(false) }},
+		"the provider's API server is stopped":  {func(j *joined) { j.b.Stop() }, func(j *joined) { j.b.Start() }},
+		"the provider's API server is unusable": {func(j *joined) { j.b.Pause() }, func(j *joined) { j.b.Resume() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				j := join(t)
+				time.Sleep(10 * time.Minute)
+				if ago := j.renewed(t); ago > 15*time.Second {
+					t.Errorf("while everything works, the lease was renewed %v ago", ago)
+				}
+				c.fail(j)
+				time.Sleep(10 * time.Minute)
+				if ago := j.renewed(t); ago < 9*time.Minute+30*time.Second {
+					t.Errorf("10 minutes after it failed, the lease was renewed %v ago", ago)
+				}
+				c.repair(j)
+				time.Sleep(time.Minute)
+				if ago := j.renewed(t); ago > 15*time.Second {
+					t.Errorf("a minute after the repair, the lease was renewed %v ago", ago)
+				}
+			})
+		})
+	}
+}
