@@ -28,7 +28,7 @@ type Request struct {
 // StartAudited is Start with a record of the requests of service accounts: see Requests.
 func StartAudited(t testing.TB) *Cluster {
 	t.Helper()
-	return start(t, true)
+	return start(t, options{audited: true})
 }
 
 // auditFlags returns the flags of an API server that keeps the record.

@@ -21,20 +21,33 @@ type Cluster struct {
 	ca       []byte // of the API server's certificate, PEM
 	admin    pair
 	client   *kubernetes.Clientset // as admin
-	audited  bool                  // the requests of service accounts are recorded
+	options
 
 	etcd, server *process // nil while it is not running
+}
+
+// options configure the API server.
+type options struct {
+	audited bool // the requests of service accounts are recorded
+	nodes   bool // nodes have their own rights, limited to their own objects
 }
 
 // Start starts a cluster that is stopped when the test ends.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	return start(t, false)
+	return start(t, options{})
 }
 
-func start(t testing.TB, audited bool) *Cluster {
+// StartWithNodes is Start with the rights of nodes as in a real cluster: the Node authorizer, and
+// the admission plugin NodeRestriction.
+func StartWithNodes(t testing.TB) *Cluster {
 	t.Helper()
-	c := newCluster(t, audited)
+	return start(t, options{nodes: true})
+}
+
+func start(t testing.TB, o options) *Cluster {
+	t.Helper()
+	c := newCluster(t, o)
 	t.Cleanup(func() {
 		if t.Failed() && c.server != nil {
 			t.Logf("end of the output of kube-apiserver:\n%s", c.server.tail())
@@ -46,9 +59,9 @@ func start(t testing.TB, audited bool) *Cluster {
 
 // newCluster starts a cluster. The caller must call end. It skips the test if programs are
 // missing.
-func newCluster(t testing.TB, audited bool) *Cluster {
+func newCluster(t testing.TB, o options) *Cluster {
 	t.Helper()
-	c := &Cluster{programs: findPrograms(t), audited: audited}
+	c := &Cluster{programs: findPrograms(t), options: o}
 	complete := false
 	defer func() {
 		if !complete {

@@ -70,16 +70,20 @@ func (c *Cluster) startServer(t testing.TB) {
 	t.Helper()
 	audit, err := c.auditFlags()
 	must(t, err)
+	authorizers, more := "RBAC", audit
+	if c.nodes {
+		authorizers, more = "Node,RBAC", append(audit, "--enable-admission-plugins=NodeRestriction")
+	}
 	c.server, err = run(c.file("kube-apiserver.log"), lazyCollector, append([]string{c.programs.server,
 		"--etcd-servers=unix://" + c.file("etcd.sock"),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port.number), "--permit-port-sharing",
 		"--endpoint-reconciler-type=none",      // it would reject a loopback address
 		"--enable-priority-and-fairness=false", // no other clients compete, and its setup delays readiness
 		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
-		"--client-ca-file=" + c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=RBAC",
+		"--client-ca-file=" + c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=" + authorizers,
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.file("tokens.key"), "--service-account-signing-key-file=" + c.file("tokens.key"),
-		"--service-cluster-ip-range=10.96.0.0/16"}, audit...)...)
+		"--service-cluster-ip-range=10.96.0.0/16"}, more...)...)
 	must(t, err)
 	until(t, c.server, "kube-apiserver is ready", func(ctx context.Context) error {
 		return c.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()

@@ -39,7 +39,7 @@ func Shared(t testing.TB) *Cluster {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.Cluster == nil {
-		shared.Cluster = newCluster(t, false)
+		shared.Cluster = newCluster(t, options{})
 	}
 	return shared.Cluster
 }
