@@ -90,8 +90,9 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		{"Install and uninstall:", []*cobra.Command{newPreflight(), newUninstall()}},
 		{"Join clusters:", []*cobra.Command{newPeer(), newInvite(), newAccept(), newUnpeer(), newRotateKeys(), newCIDR()}},
 		{"Share Services:", []*cobra.Command{newExport(), newUnexport(), newServices(), newDNS()}},
+		{"Run pods in another cluster:", []*cobra.Command{newLend(), newBorrow(), newOffload()}},
 		{"Observe and diagnose:", []*cobra.Command{newStatus(), newVerify(), newTrace(), newCapture(), newResolve(), newGather(), newBench()}},
-		{"Run in a cluster:", []*cobra.Command{newController(), newGateway(), newNode()}},
+		{"Run in a cluster:", []*cobra.Command{newController(), newGateway(), newNode(), newBorrower(), newLender()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, command := range group.commands {

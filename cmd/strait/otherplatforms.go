@@ -18,6 +18,12 @@ func newController() *cobra.Command {
 }
 func newGateway() *cobra.Command { return linuxOnly("gateway", "Run a gateway") }
 func newNode() *cobra.Command    { return linuxOnly("node", "Run the node helper") }
+func newBorrower() *cobra.Command {
+	return linuxOnly("borrower", "Run the borrower, the virtual node for another cluster")
+}
+func newLender() *cobra.Command {
+	return linuxOnly("lender", "Run the lender, which runs pods of another cluster")
+}
 func newDemo() *cobra.Command {
 	return linuxOnly("demo", "Join two simulated clusters in this process")
 }

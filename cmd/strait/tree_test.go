@@ -89,6 +89,8 @@ var printsNothing = map[string]string{
 	"gateway":      "runs, and logs JSON",
 	"controller":   "runs, and logs JSON",
 	"node":         "runs, and logs JSON",
+	"borrower":     "runs, and logs JSON",
+	"lender":       "runs, and logs JSON",
 	"completion":   "prints a script for a shell",
 	"cidr":         "has subcommands",
 	"bench peer":   "writes its result with --json",

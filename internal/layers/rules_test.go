@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
 	{"operate/agents", "operate/findings"},
 	{"operate/operator"},
-	{"operate/trace", "operate/dns"},
+	{"operate/trace", "operate/dns", "operate/offload"},
 	{"operate/verify", "operate/gather"},
 	{"operate/preflight"},
 	{"operate/uninstall"},

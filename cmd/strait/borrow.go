@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/operate/offload"
+)
+
+func newBorrow() *cobra.Command {
+	var cluster clusterFlags
+	var size capacity
+	var output string
+	o := offload.BorrowOptions{Image: install.Image, Wait: offloadWait}
+	c := &cobra.Command{
+		Use:   "borrow --from PEERING",
+		Short: "Add a virtual node whose pods run in a remote cluster",
+		Long: `Add a virtual node to this cluster. Its pods run in the cluster of PEERING, if their
+namespace is offloaded there (strait offload) and lent there (strait lend).
+
+The command creates the borrower, which may impersonate this one node and nothing else,
+and the RuntimeClass strait-PEERING. A pod with this class is scheduled to the node;
+without the class, or a node selector and toleration of its own, no pod is.`,
+		Example: `  strait borrow --from b
+  strait borrow --from b --cpu 4 --memory 8Gi --node-name b --context a`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := checkOutput(cmd, output); err != nil {
+				return err
+			}
+			if err := checkWait(cmd, o.Wait); err != nil {
+				return err
+			}
+			if o.Peering == "" {
+				return wrongUsage(cmd, "--from is missing: name the Peering of the cluster in which pods are to run")
+			}
+			if o.Resources, err = size.resources(cmd); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			local, err := cluster.open(ctx)
+			if err != nil {
+				return err
+			}
+			borrowed, err := offload.Borrow(ctx, local, o)
+			if err != nil {
+				return err
+			}
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, borrowed)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: node %s borrows from Peering %s.\nIt is ready when the remote cluster lends: kubectl get node %s\n", local.Name, borrowed.Node, o.Peering, borrowed.Node)
+			return err
+		},
+	}
+	cluster.register(c)
+	c.Flags().StringVar(&o.Peering, "from", "", "Peering of the cluster in which pods are to run (required)")
+	c.Flags().StringVar(&o.NodeName, "node-name", "", "name of the virtual node (default: strait-PEERING)")
+	size.register(c, "of the node at most")
+	agentFlags(c, &o.Image, &o.Wait)
+	outputFlag(c, &output)
+	_ = c.RegisterFlagCompletionFunc("from", peerings) // fails only for an unknown flag
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	return c
+}

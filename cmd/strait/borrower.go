@@ -1,0 +1,65 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/offload/borrower"
+)
+
+func newBorrower() *cobra.Command {
+	var agent offloadAgent
+	var podIPs string
+	c := &cobra.Command{
+		Use:   "borrower",
+		Short: "Run the borrower, the virtual node for another cluster",
+		Long: `Run the borrower of a Peering in the foreground: the virtual node of spec.borrow of the
+Peering. Pods that are scheduled to it run in the remote cluster, if their namespace is
+offloaded there and the remote cluster lends it. It impersonates its node, with the rights
+of a kubelet and no others.
+
+The borrower makes its key when it first starts, and stores it in the Secret
+strait-borrower-PEERING. The annotation strait.dev/fingerprint of the Secret is the
+fingerprint for spec.borrow of the Peering.
+
+While the remote cluster does not answer, the borrower renews no lease of its node and
+writes nothing; pods keep running there.`,
+		Example: `  strait borrower --peering b
+  strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --kubeconfig ~/.kube/config`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := agent.check(cmd); err != nil {
+				return err
+			}
+			o := borrower.Options{Peering: agent.peering, Namespace: agent.namespace, Log: newLog(cmd.ErrOrStderr(), slog.LevelInfo)}
+			for text := range strings.SplitSeq(podIPs, ",") {
+				if _, err := netip.ParseAddr(text); err != nil {
+					return wrongUsage(cmd, "--pod-ips: %q is not an IP address; write addresses like 10.0.1.9,fd00:10::9, or set POD_IPS", text)
+				}
+				o.Addresses = append(o.Addresses, text)
+			}
+			var err error
+			if o.API, err = client.Config(agent.kubeconfig); err != nil {
+				return err
+			}
+			klog.SetSlogLogger(o.Log) // the log of client-go
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			return borrower.Run(ctx, o)
+		},
+	}
+	agent.register(c)
+	c.Flags().StringVar(&podIPs, "pod-ips", os.Getenv("POD_IPS"), "addresses of the pod, separated by commas, which are those of the node (default: $POD_IPS)")
+	return c
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/operate/offload"
+)
+
+// offloadWait is how long lend and borrow wait for their agent by default.
+const offloadWait = 2 * time.Minute
+
+// podSecurityLevels are the levels of namespaces that are lent. Privileged is not one: it would
+// let the other cluster use the machines of this one as their administrator.
+var podSecurityLevels = []string{"restricted", "baseline"}
+
+// capacity holds the flags of lend and borrow for the capacity of the virtual node.
+type capacity struct{ cpu, memory, pods string }
+
+func (f *capacity) register(c *cobra.Command, whose string) {
+	c.Flags().StringVar(&f.cpu, "cpu", "", "CPUs "+whose+", like 4 or 500m (default: no limit)")
+	c.Flags().StringVar(&f.memory, "memory", "", "memory "+whose+", like 8Gi (default: no limit)")
+	c.Flags().StringVar(&f.pods, "pods", "", "number of pods "+whose+" (default: 110 if neither cluster sets it)")
+}
+
+func (f *capacity) resources(cmd *cobra.Command) (corev1.ResourceList, error) {
+	var list corev1.ResourceList
+	for _, flag := range []struct {
+		name, text string
+		of         corev1.ResourceName
+	}{{"cpu", f.cpu, corev1.ResourceCPU}, {"memory", f.memory, corev1.ResourceMemory}, {"pods", f.pods, corev1.ResourcePods}} {
+		if flag.text == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(flag.text)
+		if err != nil || q.Sign() <= 0 {
+			return nil, wrongUsage(cmd, "--%s: %q is not a quantity; write one like 4, 500m or 8Gi", flag.name, flag.text)
+		}
+		if list == nil {
+			list = make(corev1.ResourceList)
+		}
+		list[flag.of] = q
+	}
+	return list, nil
+}
+
+func newLend() *cobra.Command {
+	var cluster clusterFlags
+	var size capacity
+	var output string
+	o := offload.LendOptions{Image: install.Image, Level: "restricted", Wait: offloadWait}
+	c := &cobra.Command{
+		Use:   "lend NAMESPACE... --to PEERING",
+		Short: "Let pods of a remote cluster run in namespaces of this one",
+		Long: `Let pods of the cluster of PEERING run in this cluster, in each NAMESPACE and nowhere else.
+Each stands for the namespace of the same name in the remote cluster.
+
+The command creates the namespaces with a Pod Security level, the lender with rights in
+them alone, and an address under which the borrower of the remote cluster reaches the
+lender. The remote cluster gets no access to the API server of this one.
+
+Limit what the pods may use with a ResourceQuota in each namespace: --cpu, --memory and
+--pods are only what the scheduler of the remote cluster sees.`,
+		Example: `  strait lend shop --to a
+  strait lend shop jobs --to a --cpu 8 --memory 16Gi --context b`,
+		Args: atLeastOne("the name of the namespace"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := checkOutput(cmd, output); err != nil {
+				return err
+			}
+			if err := checkWait(cmd, o.Wait); err != nil {
+				return err
+			}
+			if o.Peering == "" {
+				return wrongUsage(cmd, "--to is missing: name the Peering of the cluster whose pods may run here")
+			}
+			if !slices.Contains(podSecurityLevels, o.Level) {
+				return wrongUsage(cmd, "--pod-security: %q is not a level; use one of %s", o.Level, strings.Join(podSecurityLevels, ", "))
+			}
+			if o.Resources, err = size.resources(cmd); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			local, err := cluster.open(ctx)
+			if err != nil {
+				return err
+			}
+			o.Namespaces = args
+			lent, err := offload.Lend(ctx, local, o)
+			if err != nil {
+				return err
+			}
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, lent)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s lent to Peering %s.\nIn the remote cluster, go on with strait borrow and strait offload.\n", local.Name, strings.Join(args, ", "), o.Peering)
+			return err
+		},
+	}
+	cluster.register(c)
+	c.Flags().StringVar(&o.Peering, "to", "", "Peering of the cluster whose pods may run here (required)")
+	size.register(c, "that the remote cluster sees")
+	c.Flags().StringVar(&o.Level, "pod-security", o.Level, "Pod Security level of the namespaces: restricted or baseline")
+	agentFlags(c, &o.Image, &o.Wait)
+	outputFlag(c, &output)
+	_ = c.RegisterFlagCompletionFunc("to", peerings) // fails only for an unknown flag
+	completeValues(c, "pod-security", podSecurityLevels)
+	c.ValidArgsFunction = namespaces
+	return c
+}
+
+// agentFlags registers the flags of commands that make an agent.
+func agentFlags(c *cobra.Command, image *string, wait *time.Duration) {
+	c.Flags().StringVar(image, "image", *image, "image of the agent")
+	c.Flags().DurationVar(wait, "wait", *wait, "how long to wait until the agent runs")
+}

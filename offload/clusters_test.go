@@ -1,0 +1,341 @@
+//go:build apiserver
+
+package offload_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/operate/offload"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/test/kube"
+)
+
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
+
+// pair is two clusters without kubelets, controllers and gateways: the test writes what these
+// would. a borrows from b; the Peering of each has the name of the other.
+type pair struct {
+	a, b   *client.Client // as admin
+	asA    *rest.Config   // as the account of the borrower
+	asB    *client.Client // as the account of the lender
+	listen string         // of the lender
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newPair starts the clusters, with the agents' rights as the commands create them.
+func newPair(t *testing.T) *pair {
+	var a, b *kube.Cluster
+	var starting sync.WaitGroup
+	starting.Go(func() { a = kube.StartWithNodes(t) })
+	b = kube.Start(t)
+	starting.Wait()
+	p := new(pair)
+	for _, c := range []struct {
+		of    *kube.Cluster
+		admin **client.Client
+		other string
+	}{{a, &p.a, "b"}, {b, &p.b, "a"}} {
+		c.of.InstallCRDs(t, crds.Files)
+		var err error
+		*c.admin, err = client.New(c.of.Admin())
+		must(t, err)
+		_, err = (*c.admin).Peerings().Create(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: c.other}, Spec: v1alpha1.PeeringSpec{LocalPods: true}}, metav1.CreateOptions{})
+		must(t, err)
+		network := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: v1alpha1.ClusterNetworkSpec{
+			ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{}}}
+		network, err = (*c.admin).ClusterNetworks().Create(t.Context(), network, metav1.CreateOptions{})
+		must(t, err)
+		network.Status.ClusterID = "cluster"
+		_, err = (*c.admin).ClusterNetworks().UpdateStatus(t.Context(), network, metav1.UpdateOptions{})
+		must(t, err)
+	}
+	var err error
+	p.asA = a.ServiceAccount(t, offload.Namespace, borrower.Name("b"))
+	p.asB, err = client.New(b.ServiceAccount(t, offload.Namespace, lender.Name("a")))
+	must(t, err)
+	_, err = a.Kubernetes().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{})
+	must(t, err)
+	return p
+}
+
+// run runs an agent until the returned function is called, or the test ends.
+func run(t *testing.T, agent func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- agent(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("an agent ended: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (p *pair) lend(t *testing.T) (stop func()) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	p.listen = listener.Addr().String()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("agent", "lender")
+	return run(t, func(ctx context.Context) error {
+		return lender.Run(ctx, lender.Options{Client: p.asB, Peering: "a", Namespace: offload.Namespace, Listener: listener, Log: log})
+	})
+}
+
+func (p *pair) borrow(t *testing.T) (stop func()) {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("agent", "borrower")
+	return run(t, func(ctx context.Context) error {
+		return borrower.Run(ctx, borrower.Options{
+			API: p.asA, Peering: "b", Namespace: offload.Namespace, Addresses: []string{"10.0.1.9"}, Log: log,
+			// Instead of the tunnel.
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if !strings.HasPrefix(address, "10.72.") || !strings.HasSuffix(address, ":6097") {
+					return nil, fmt.Errorf("the lender is not at %s", address)
+				}
+				return new(net.Dialer).DialContext(ctx, network, p.listen)
+			},
+		})
+	})
+}
+
+// announce does what the controllers and gateways do: each Peering's status has what the other
+// cluster announces, and how its CIDRs are mapped.
+func (p *pair) announce(t *testing.T) {
+	a, err := p.a.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	must(t, err)
+	b, err := p.b.Peerings().Get(t.Context(), "a", metav1.GetOptions{})
+	must(t, err)
+	a.Status.Announcement = &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Lender: b.Spec.Lend.Lender}}
+	a.Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}}
+	a.Status.ExternalPrefixes = []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}
+	_, err = p.a.Peerings().UpdateStatus(t.Context(), a, metav1.UpdateOptions{})
+	must(t, err)
+	b.Status.Announcement = &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: a.Spec.Borrow.Fingerprint}}
+	_, err = p.b.Peerings().UpdateStatus(t.Context(), b, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// pod creates a pod on the virtual node, without a scheduler.
+func (p *pair) pod(t *testing.T, name string, change func(*corev1.Pod)) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			NodeName: "strait-b", ServiceAccountName: "default",
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "web", Image: "web:1", SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+		},
+	}
+	if change != nil {
+		change(pod)
+	}
+	_, err := p.a.Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// await waits until check returns nothing.
+func await(t *testing.T, what string, check func(ctx context.Context) string) {
+	t.Helper()
+	kube.Until(t, what, func() string { return check(t.Context()) })
+}
+
+// get returns a pod, and what is wrong if there is none.
+func get(ctx context.Context, c *client.Client, name string) (*corev1.Pod, string) {
+	pod, err := c.Pods("shop").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err.Error()
+	}
+	return pod, ""
+}
+
+func (p *pair) awaitTwin(t *testing.T, name string, former types.UID) (twin *corev1.Pod) {
+	t.Helper()
+	await(t, "the twin of "+name, func(ctx context.Context) (missing string) {
+		if twin, missing = get(ctx, p.b, name); missing == "" && twin.UID == former {
+			return "it is the former one"
+		}
+		return missing
+	})
+	return twin
+}
+
+// starts does what the provider's kubelet does when a twin runs.
+func (p *pair) starts(t *testing.T, twin *corev1.Pod) {
+	twin.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.2.9", PodIPs: []corev1.PodIP{{IP: "10.0.2.9"}},
+		Conditions:        []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	_, err := p.b.Pods("shop").UpdateStatus(t.Context(), twin, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+func (p *pair) awaitPod(t *testing.T, name, what string, check func(pod *corev1.Pod) bool) {
+	t.Helper()
+	await(t, name+" "+what, func(ctx context.Context) string {
+		pod, missing := get(ctx, p.a, name)
+		if missing != "" || check(pod) {
+			return missing
+		}
+		return fmt.Sprintf("%+v", pod.Status)
+	})
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// limited checks that the agents have no right beyond those that they need.
+func (p *pair) limited(t *testing.T) {
+	other := rest.CopyConfig(p.asA)
+	other.Impersonate = rest.ImpersonationConfig{UserName: "system:node:node-1", Groups: []string{"system:nodes"}}
+	admin := rest.CopyConfig(p.asA)
+	admin.Impersonate = rest.ImpersonationConfig{UserName: "system:node:strait-b", Groups: []string{"system:masters"}}
+	itself := rest.CopyConfig(p.asA)
+	itself.Impersonate = rest.ImpersonationConfig{UserName: "system:node:strait-b", Groups: []string{"system:nodes"}}
+	clients := make(map[string]*client.Client)
+	for name, config := range map[string]*rest.Config{"the borrower": p.asA, "another node": other, "an administrator": admin, "its node": itself} {
+		c, err := client.New(config)
+		must(t, err)
+		clients[name] = c
+	}
+	clients["the lender"] = p.asB
+	for _, try := range []struct{ as, namespace string }{
+		{"the borrower", ""}, {"the borrower", "shop"}, {"another node", ""}, {"an administrator", ""}, {"its node", ""},
+		{"the lender", ""}, {"the lender", "default"}, {"the lender", offload.Namespace},
+	} {
+		if _, err := clients[try.as].Pods(try.namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s lists pods in namespace %q: %v", try.as, try.namespace, err)
+		}
+		if _, err := clients[try.as].Secrets(try.namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s lists Secrets in namespace %q: %v", try.as, try.namespace, err)
+		}
+	}
+}
+
+// One pod of one cluster runs in the other: from the commands that set both up to its deletion,
+// with the rights that the commands grant, over TLS. Only kubelets, the scheduler and the
+// tunnel are not there.
+func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	stopLender, stopBorrower := p.lend(t), p.borrow(t)
+	a, b := operator.Cluster{Name: "a", Client: p.a}, operator.Cluster{Name: "b", Client: p.b}
+	_, err := offload.Lend(t.Context(), b, offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute,
+		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}})
+	must(t, err)
+	borrowed, err := offload.Borrow(t.Context(), a, offload.BorrowOptions{Peering: "b", Image: "strait:test", Wait: time.Minute,
+		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}})
+	must(t, err)
+	node := borrowed.Node
+	_, err = offload.Offload(t.Context(), a, "b", []string{"shop"})
+	must(t, err)
+	p.announce(t)
+
+	await(t, "the node is ready", func(ctx context.Context) string {
+		n, err := p.a.Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		cpu, memory, pods := n.Status.Capacity[corev1.ResourceCPU], n.Status.Capacity[corev1.ResourceMemory], n.Status.Capacity[corev1.ResourcePods]
+		if len(n.Status.Conditions) == 0 || n.Status.Conditions[0].Status != corev1.ConditionTrue || cpu.String() != "4" || memory.String() != "16Gi" || pods.String() != "110" {
+			return fmt.Sprintf("%+v", n.Status)
+		}
+		_, err = p.a.Leases("kube-node-lease").Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for _, c := range []*client.Client{p.a, p.b} { // no controller makes the accounts
+		must(t, c.ApplyYAML(t.Context(), "/api/v1/namespaces/shop/serviceaccounts/default", []byte("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}"), "test"))
+	}
+
+	p.limited(t)
+
+	p.pod(t, "web-0", nil)
+	twin := p.awaitTwin(t, "web-0", "")
+	if twin.Spec.NodeName != "" || len(twin.Spec.Volumes) != 0 || twin.Labels["app"] != "web" {
+		t.Errorf("the twin has node %q, volumes %v, labels %v", twin.Spec.NodeName, twin.Spec.Volumes, twin.Labels)
+	}
+	p.starts(t, twin)
+	p.awaitPod(t, "web-0", "is ready at its mapped address", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.PodIP == "10.71.2.9" })
+
+	// Both agents are killed and come back.
+	stopLender()
+	stopBorrower()
+	p.lend(t)
+	stopBorrower = p.borrow(t)
+	p.pod(t, "web-1", nil)
+	p.awaitTwin(t, "web-1", "")
+	if again := p.awaitTwin(t, "web-0", ""); again.UID != twin.UID || again.DeletionTimestamp != nil {
+		t.Errorf("after a restart of both agents the twin is another, or ends")
+	}
+
+	// A twin that is deleted in the provider is made again, also without the borrower.
+	stopBorrower()
+	must(t, p.b.Pods("shop").Delete(t.Context(), "web-0", metav1.DeleteOptions{}))
+	p.starts(t, p.awaitTwin(t, "web-0", twin.UID))
+	p.borrow(t)
+	p.awaitPod(t, "web-0", "was restarted", func(pod *corev1.Pod) bool {
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].RestartCount == 1
+	})
+
+	// What the borrower, the provider's Pod Security and consent refuse.
+	p.pod(t, "host", func(pod *corev1.Pod) { pod.Spec.HostNetwork = true })
+	p.pod(t, "root", func(pod *corev1.Pod) { pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext = nil, nil })
+	for name, reason := range map[string]string{"host": "FieldRefused", "root": "TwinRefused"} {
+		p.awaitPod(t, name, "is refused", func(pod *corev1.Pod) bool {
+			return pod.Status.Phase == corev1.PodPending && pod.Status.Reason == reason && pod.Status.Message != ""
+		})
+	}
+
+	for _, name := range []string{"web-0", "web-1", "host", "root"} {
+		must(t, p.a.Pods("shop").Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	for _, name := range []string{"web-0", "web-1", "host", "root"} {
+		await(t, name+" is gone from both clusters", func(ctx context.Context) string {
+			for _, c := range []*client.Client{p.a, p.b} {
+				if _, err := c.Pods("shop").Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+					return fmt.Sprint(err)
+				}
+			}
+			return ""
+		})
+	}
+	records, err := p.b.PodTemplates("shop").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(records.Items) != 0 {
+		t.Errorf("%d records stay", len(records.Items))
+	}
+}

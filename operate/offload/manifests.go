@@ -1,0 +1,76 @@
+package offload
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/operate/operator"
+)
+
+// manager is the field manager of what these commands apply. It is not that of the commands
+// which join clusters: each leaves the other's fields of a Peering alone.
+const manager = "strait-offload"
+
+//go:embed manifests/*.yaml
+var files embed.FS
+
+var manifests = template.Must(template.New("").Option("missingkey=error").ParseFS(files, "manifests/*.yaml"))
+
+// values are those of the manifests.
+type values struct {
+	Namespace string // of the agents
+	Agent     string // name of the agent and of its objects
+	Command   string // that the agent runs
+	Peering   string
+	Image     string
+	Node      string // of a borrower
+	Twins     string // namespace that is lent
+	Level     string // Pod Security level of that namespace
+	Offloaded string // namespace that is offloaded
+
+	RuntimeClass string
+}
+
+// paths are the API paths of the types of objects in the manifests; %s is the namespace.
+var paths = map[string]string{
+	"Namespace":          "/api/v1/namespaces",
+	"ServiceAccount":     "/api/v1/namespaces/%s/serviceaccounts",
+	"Service":            "/api/v1/namespaces/%s/services",
+	"Role":               "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
+	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
+	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"Deployment":         "/apis/apps/v1/namespaces/%s/deployments",
+	"RuntimeClass":       "/apis/node.k8s.io/v1/runtimeclasses",
+}
+
+// apply applies the objects of a manifest.
+func apply(ctx context.Context, c operator.Cluster, manifest string, v values) error {
+	var text bytes.Buffer
+	if err := manifests.ExecuteTemplate(&text, manifest, v); err != nil {
+		return err
+	}
+	for document := range strings.SplitSeq(text.String(), "\n---\n") {
+		var is struct {
+			Kind     string
+			Metadata struct{ Namespace, Name string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &is); err != nil {
+			return fmt.Errorf("%s: %w", manifest, err)
+		}
+		path := paths[is.Kind]
+		if strings.Contains(path, "%s") {
+			path = fmt.Sprintf(path, is.Metadata.Namespace)
+		}
+		if err := c.Client.ApplyYAML(ctx, path+"/"+is.Metadata.Name, []byte(document), manager); err != nil {
+			return c.Failed("apply "+is.Kind+" "+is.Metadata.Name, err)
+		}
+	}
+	return nil
+}
