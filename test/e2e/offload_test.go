@@ -1,0 +1,86 @@
+//go:build e2e || nightly
+
+package e2e
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// guest is a pod of a that runs in b.
+const guest = `
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: guest, labels: {app: guest}}
+spec:
+  runtimeClassName: strait-PEERING
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 65534, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: guest
+    image: strait.test/busybox:1
+    command: [sleep, infinity]
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+`
+
+// offloads runs a pod of a in b, through a restart of both agents, and takes it back.
+func (w *world) offloads(t *testing.T) {
+	t.Helper()
+	kubectl := func(cluster string, args ...string) string {
+		t.Helper()
+		return w.do(t, "", "kubectl", append([]string{"--context=" + cluster}, args...)...)
+	}
+	kubectl("a", "create", "namespace", "shop")
+	t.Log(w.do(t, "", "strait", "lend", "shop", "--to", peering["b"], "--cpu=4", "--memory=4Gi", "--wait=10m", "--context=b"))
+	t.Log(w.do(t, "", "strait", "borrow", "--from", peering["a"], "--cpu=2", "--wait=10m", "--context=a"))
+	t.Log(w.do(t, "", "strait", "offload", "shop", "--to", peering["a"], "--context=a"))
+	node := "strait-" + peering["a"]
+	eventually(t, "the node is ready", func() error {
+		_, err := w.try(t, "", "kubectl", "--context=a", "wait", "node/"+node, "--for=condition=Ready", "--timeout=5s")
+		return err
+	})
+	if cpu := kubectl("a", "get", "node", node, "--output=jsonpath={.status.allocatable.cpu}"); cpu != "2" {
+		t.Errorf("the node has %s CPUs, want the lesser of 4 and 2", cpu)
+	}
+	w.do(t, strings.ReplaceAll(guest, "PEERING", peering["a"]), "kubectl", "--context=a", "apply", "--filename=-")
+	kubectl("a", "--namespace=shop", "wait", "pod/guest", "--for=condition=Ready", "--timeout=10m")
+	if on := kubectl("a", "--namespace=shop", "get", "pod", "guest", "--output=jsonpath={.spec.nodeName}"); on != node {
+		t.Errorf("the pod is on node %s, want %s", on, node)
+	}
+	twin := kubectl("b", "--namespace=shop", "get", "pod", "guest", "--output=jsonpath={.metadata.uid}")
+	address := kubectl("a", "--namespace=shop", "get", "pod", "guest", "--output=jsonpath={.status.podIP}")
+	for _, pod := range w.web(t, "a", "metadata.name") {
+		kubectl("a", "exec", pod, "--", "ping", "-c1", "-W60", address)
+	}
+
+	for _, cluster := range w.names {
+		kubectl(cluster, "--namespace=strait-offload", "delete", "pods", "--all", "--grace-period=0", "--force")
+		kubectl(cluster, "--namespace=strait-offload", "wait", "deployment", "--all", "--for=condition=Available", "--timeout=10m")
+	}
+	if now := kubectl("b", "--namespace=shop", "get", "pod", "guest", "--output=jsonpath={.metadata.uid}"); now != twin {
+		t.Errorf("after a restart of both agents the twin is %s, before it was %s", now, twin)
+	}
+	kubectl("a", "--namespace=shop", "delete", "pod", "guest", "--timeout=10m")
+	eventually(t, "nothing of the pod is left in b", func() error {
+		if left := kubectl("b", "--namespace=shop", "get", "pods,podtemplates", "--output=name"); left != "" {
+			return errors.New(left)
+		}
+		return nil
+	})
+	w.takeBack(t, kubectl)
+}
+
+// takeBack removes everything of offloading.
+func (w *world) takeBack(t *testing.T, kubectl func(cluster string, args ...string) string) {
+	t.Helper()
+	agents := map[string]string{"a": "strait-borrower-" + peering["a"], "b": "strait-lender-" + peering["b"]}
+	for _, cluster := range w.names {
+		kubectl(cluster, "delete", "namespace", "strait-offload", "shop", "--timeout=10m")
+		kubectl(cluster, "delete", "clusterrole,clusterrolebinding", agents[cluster])
+		kubectl(cluster, "patch", "peering", peering[cluster], "--type=merge", `--patch={"spec":{"lend":null,"borrow":null}}`)
+	}
+	kubectl("b", "delete", "addressmapping", agents["b"])
+	kubectl("a", "delete", "node", "strait-"+peering["a"])
+	kubectl("a", "delete", "runtimeclass", "strait-"+peering["a"])
+}
