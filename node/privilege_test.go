@@ -21,6 +21,7 @@ func TestNetAdminIsEnough(t *testing.T) {
 		t.Skip("setpriv is not installed; run: apt-get install -y util-linux")
 	}
 	inEachWorld(t, func(t *testing.T, w *world) {
+		answerProbes(t, w.gateway)
 		t.Log(w.node.Run(t, "env", child+"="+string(w.encapsulation), "setpriv", "--no-new-privs",
 			"--bounding-set=-all,+net_admin", "--inh-caps=-all", os.Args[0], "-test.run=^TestNetAdminIsEnough$", "-test.v"))
 	})
