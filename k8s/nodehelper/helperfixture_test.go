@@ -64,6 +64,7 @@ neigh add 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent
 route add 10.80.0.11/32 dev overlay src 10.80.0.1
 `, v1alpha1.VNI(index, number)))
 	w.gateway.Run(t, "bridge", "fdb", "add", "0a:58:0a:50:00:0b", "dev", "overlay", "dst", "192.0.2.21")
+	answerProbes(t, w.gateway)
 	w.Cluster = kube.Start(t)
 	w.InstallCRDs(t, crds.Files)
 	var err error

@@ -2,11 +2,19 @@
 
 package kube
 
+import "strings"
+
 var brokenNames = []broken{
 	{"a second ClusterNetwork", "clusternetworks", with("metadata.name", "other"),
 		`metadata: Invalid value: a cluster has exactly one ClusterNetwork: name it default`},
 	{"a dot in the name of a peering", "peerings", with("metadata.name", "b.example"),
 		`metadata: Invalid value: ` + notAPeeringName},
+	{"a capital letter in the name of a namespace that is lent", "peerings", with("spec.lend", map[string]any{"namespaces": []any{"Shop"}}),
+		`spec.lend.namespaces[0]: Invalid value: "Shop": is not the name of a namespace`},
+	{"a capital letter in the name of a virtual node", "peerings", with("spec.borrow.nodeName", "B"),
+		`spec.borrow.nodeName: Invalid value: "B": is not the name of a node: use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit`},
+	{"a fingerprint in capital letters", "peerings", with("spec.borrow.fingerprint", strings.Repeat("F0", 32)),
+		`spec.borrow.fingerprint: Invalid value: "` + strings.Repeat("F0", 32) + `": is not a fingerprint: write the SHA-256 of the certificate as 64 lower-case hexadecimal digits`},
 	{"namespaces that are not used", "peerings", with("spec.services", map[string]any{"importFrom": "Existing", "namespaces": []any{"shop"}}),
 		`spec.services.namespaces: Invalid value: namespaces are used only with importFrom: Listed`},
 	{"all labels and annotations", "peerings", with("spec.services.allowedMetadata", []any{"*"}),

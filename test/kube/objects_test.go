@@ -49,6 +49,7 @@ spec:
   localPods: true
   localPrefixes: [10.0.0.0/16]
   inviteUntil: "2030-01-01T00:00:00Z"
+  borrow: {nodeName: strait-b, resources: {cpu: "2"}, fingerprint: 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f}
   gateway:
     replicas: 2
     keyGeneration: 2

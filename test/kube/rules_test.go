@@ -34,6 +34,8 @@ var forbidden = []broken{
 		`spec.clusterID: Invalid value: the cluster of a peering is immutable: delete the peering and create one for the other cluster`},
 	{"the remote cluster removed", "peerings", with("spec.clusterID", nil),
 		`spec.clusterID: Invalid value: the cluster of a peering is immutable: delete the peering and create one for the other cluster`},
+	{"the node of borrowed resources", "peerings", with("spec.borrow.nodeName", "other"),
+		`spec.borrow.nodeName: Invalid value: the name of the node is immutable: remove spec.borrow, and set it again with another name`},
 	{"an old generation of keys", "peerings", with("spec.gateway.keyGeneration", int64(1)),
 		`spec.gateway.keyGeneration: Invalid value: 1: cannot decrease: old keys are not used again; increment it to rotate keys`},
 	{"the cluster ID", "clusternetworks", with("spec.clusterID", "c"),
