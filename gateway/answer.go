@@ -24,11 +24,6 @@ func (e *Egress) refuseFrom(from netip.Addr, node *Node, b []byte, reason Reason
 	if !mayAnswer(&e.Counters, &e.limiter, all, kind, b, &e.ip, from, now) {
 		return drop(reason)
 	}
-	return e.answerError(from, node, b, reason, kind, mtu)
-}
-
-// answerError drops a packet from a node and answers with an ICMP error.
-func (e *Egress) answerError(from netip.Addr, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int) Result {
 	r := drop(reason)
 	r.Answer = packet.AppendICMPError(e.answer[:0], kind, mtu, from, b, &e.ip)
 	r.Node, r.AnswerHeader = node, node.Header(e.ip.Version)

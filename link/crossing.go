@@ -15,7 +15,7 @@ const CrossingTime = time.Second
 // wait until its own has a response. The zero value is the end that does not prevail. Safe for concurrent
 // use.
 type Crossing struct {
-	Prevails bool // the same at both ends' calls, and true at one of them; constant
+	Prevails bool // constant, and true at one of the two ends
 
 	mu       sync.Mutex
 	sent     time.Time // the last initiation of this end

@@ -86,8 +86,8 @@ func (p *Prober) Take(q Probe, now time.Time) (news, measured bool) {
 	return news, measured
 }
 
-// reordered is by how much a sequence that is less than the last one belongs to a probe that was overtaken. Less than
-// that, the far end has started anew.
+// reordered is how far behind the last sequence a probe may be that another one has overtaken. One that is farther
+// behind is of a far end that has started anew.
 const reordered = 8
 
 // at returns when the probe with a sequence was sent, if it is one of the last.

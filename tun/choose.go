@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/link"
 )
 
-// settled is how long a preferred link must have been up when its last probe was answered before traffic
-// moves to it from a working one: long enough for the far end to see it up too. The time without an answer
+// settled is how long a preferred link must have been up at the last news (link.Prober) before traffic
+// moves to it from a working one: long enough for the far end to see it up too. The time without news
 // since then does not count, because the link may have failed again, which is not known yet.
 const settled = 2 * time.Second
 

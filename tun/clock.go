@@ -11,7 +11,7 @@ const (
 	// (SIGSTOP), its machine was paused, or it got no processor.
 	clockGap = 500 * time.Millisecond
 	// clockPause is the gap after which what the process knew is worthless: the clock does not stand still, and
-	// every link is down until a probe is answered.
+	// every link is down until probes cross.
 	clockPause = 10 * time.Second
 )
 

@@ -101,7 +101,7 @@ func (f *Fabric) sendProbe(p link.Probe, l *Link, size int) {
 		b = append(b, make([]byte, padding)...)
 	}
 	b = packet.AppendUDP(nil, netip.AddrPortFrom(l.own, probePort), netip.AddrPortFrom(l.far, probePort), b)
-	if l.tun.inject(&f.host.origin.Counters, b, controlPacket) { // one that is dropped counts as lost
+	if l.tun.inject(&f.host.origin.Counters, b, controlPacket) { // the far end counts one that is dropped as lost
 		f.host.origin.CountForwarded(1, uint64(len(b)))
 	}
 }

@@ -3,16 +3,11 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"net/netip"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
@@ -42,7 +37,7 @@ writes nothing; pods keep running there.`,
 			if err := agent.check(cmd); err != nil {
 				return err
 			}
-			o := borrower.Options{Peering: agent.peering, Namespace: agent.namespace, Log: newLog(cmd.ErrOrStderr(), slog.LevelInfo)}
+			o := borrower.Options{Peering: agent.peering, Namespace: agent.namespace}
 			for text := range strings.SplitSeq(podIPs, ",") {
 				if _, err := netip.ParseAddr(text); err != nil {
 					return wrongUsage(cmd, "--pod-ips: %q is not an IP address; write addresses like 10.0.1.9,fd00:10::9, or set POD_IPS", text)
@@ -53,9 +48,9 @@ writes nothing; pods keep running there.`,
 			if o.API, err = client.Config(agent.kubeconfig); err != nil {
 				return err
 			}
-			klog.SetSlogLogger(o.Log) // the log of client-go
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			ctx, log, stop := podContext(cmd)
 			defer stop()
+			o.Log = log
 			return borrower.Run(ctx, o)
 		},
 	}

@@ -3,17 +3,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"strait.dev/strait/internal/smallfile"
 	"strait.dev/strait/k8s/client"
@@ -97,10 +92,9 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}
-			o.Log = newLog(cmd.ErrOrStderr(), slog.LevelInfo)
-			klog.SetSlogLogger(o.Log) // the log of client-go
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			ctx, log, stop := podContext(cmd)
 			defer stop()
+			o.Log = log
 			return controller.Run(ctx, o)
 		},
 	}

@@ -3,16 +3,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/lender"
@@ -63,16 +58,16 @@ Twins keep running while the lender or the remote cluster is away.`,
 			if err != nil {
 				return err
 			}
-			o := lender.Options{Peering: agent.peering, Namespace: agent.namespace, Log: newLog(cmd.ErrOrStderr(), slog.LevelInfo)}
+			o := lender.Options{Peering: agent.peering, Namespace: agent.namespace}
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}
 			if o.Listener, err = net.Listen("tcp", listen); err != nil {
 				return fmt.Errorf("--listen %s: %w", listen, err)
 			}
-			klog.SetSlogLogger(o.Log) // the log of client-go
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			ctx, log, stop := podContext(cmd)
 			defer stop()
+			o.Log = log
 			return lender.Run(ctx, o)
 		},
 	}

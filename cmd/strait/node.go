@@ -5,13 +5,9 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/nodehelper"
@@ -52,9 +48,7 @@ the settings, and asks before it does.`,
 			if err != nil {
 				return err
 			}
-			log := newLog(cmd.ErrOrStderr(), slog.LevelInfo)
-			klog.SetSlogLogger(log) // the log of client-go
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			ctx, log, stop := podContext(cmd)
 			defer stop()
 			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
 			if o.Client, err = client.New(access); err != nil {
