@@ -16,10 +16,11 @@ import (
 //
 //	chain input {
 //		type filter hook input priority filter - 1
-//		udp dport 6091-6092 goto frames
+//		udp dport 6091 goto frames
+//		udp dport 6092 goto frames
 //	}
 //	chain frames {
-//		ip saddr GATEWAY @th,96,24 VNI accept
+//		ip saddr GATEWAY @th,96,32 & 0xffffff00 == VNI << 8 accept
 //		counter drop
 //	}
 //	chain ingress {
@@ -70,7 +71,9 @@ func (in Ingress) rules(sets *setAdder) (rules []tableRule) {
 	add := func(chain, refused string, expressions ...expr.Any) {
 		rules = append(rules, tableRule{chain, refused, expressions})
 	}
-	add(chainInput, "", append(frames(), &expr.Verdict{Kind: expr.VerdictGoto, Chain: chainFrames})...)
+	for _, port := range framePorts {
+		add(chainInput, "", append(frames(port), &expr.Verdict{Kind: expr.VerdictGoto, Chain: chainFrames})...)
+	}
 
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
 	for _, f := range in.Frames {
@@ -123,12 +126,13 @@ func (in Ingress) rules(sets *setAdder) (rules []tableRule) {
 }
 
 // match matches frames of the gateway: their outer source, and the VNI, which has 3 bytes and is at the
-// same place in Geneve and VXLAN (RFC 8926, section 3.4; RFC 7348, section 5).
+// same place in Geneve and VXLAN (RFC 8926, section 3.4; RFC 7348, section 5). It is loaded with the
+// byte after it: the kernel loads 4 aligned bytes inline, but not 3.
 func (s FrameSource) match() []expr.Any {
-	vni := binary.BigEndian.AppendUint32(nil, s.VNI)[1:]
 	return append(within(familyOf(s.Underlay).source(), host(s.Underlay)),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 8 + 4, Len: 3},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: vni},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 8 + 4, Len: 4},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: []byte{0xff, 0xff, 0xff, 0}, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint32(nil, s.VNI<<8)},
 	)
 }
 

@@ -63,9 +63,9 @@ func (f family) keyType() nftables.SetDatatype {
 // within matches packets whose address, which load puts into register 1, is in a prefix.
 func within(load expr.Any, p netip.Prefix) []expr.Any {
 	f := familyOf(p.Addr())
-	return append(f.match(),
-		load,
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: f.size(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()), Xor: make([]byte, f.size())},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()},
-	)
+	match := append(f.match(), load)
+	if !p.IsSingleIP() {
+		match = append(match, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: f.size(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()), Xor: make([]byte, f.size())})
+	}
+	return append(match, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()})
 }

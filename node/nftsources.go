@@ -22,7 +22,8 @@ import (
 //		type nat hook postrouting priority srcnat - 1
 //		oifname "cni-strait*" jump keep
 //		oifname "cni-strait*" snat ip to INTERNAL
-//		udp dport 6091-6092 jump keep
+//		udp dport 6091 jump keep
+//		udp dport 6092 jump keep
 //		ct status & dnat == 0 ip saddr REMOTE-CIDR snat ip to ip saddr
 //	}
 //	chain keep {
@@ -65,7 +66,9 @@ func (s Sources) postrouting() [][]expr.Any {
 			f.snat(),
 		))
 	}
-	rules = append(rules, append(frames(), jump))
+	for _, port := range framePorts {
+		rules = append(rules, append(frames(port), jump))
+	}
 	for _, p := range s.Remote {
 		rules = append(rules, append(notDNATed(), keepSource(p)...))
 	}
@@ -82,17 +85,17 @@ func notDNATed() []expr.Any {
 	}
 }
 
-// frames matches frames to a node or a gateway.
-func frames() []expr.Any {
+// framePorts are the UDP ports of frames, in Geneve and in VXLAN.
+var framePorts = []uint16{config.DefaultOverlayPort, vxlanPort}
+
+// frames matches frames to a port. A range of ports would cost each frame more: the kernel compares
+// equal values of up to 4 bytes inline.
+func frames(port uint16) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // destination port
-		&expr.Range{
-			Op: expr.CmpOpEq, Register: 1,
-			FromData: binary.BigEndian.AppendUint16(nil, config.DefaultOverlayPort),
-			ToData:   binary.BigEndian.AppendUint16(nil, vxlanPort),
-		},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)},
 	}
 }
 
