@@ -37,6 +37,7 @@ type Egress struct {
 
 	reassembled bool // the current packet lies in whole
 	answer      [packet.MaxICMPErrorLen]byte
+	hint        [packet.MinIPv6MTU]byte
 }
 
 // NewEgress returns the egress journey of a link.
@@ -221,6 +222,10 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	e.g.see(IntoTunnel, b)
 	if how.by == uncut {
+		if owner == nil && len(b) <= len(e.hint) && isHint(b, ip) && e.take(&node.budgets.hints, now, hintBudgetInterval, hintBudgetBurst) {
+			r.Hint = e.hint[:copy(e.hint[:], b)]
+			packet.ClearTTL(r.Hint, ip)
+		}
 		return r
 	}
 	r.Pieces = &e.pieces

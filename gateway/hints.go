@@ -17,12 +17,13 @@ import (
 // can be lost for good: it may exceed the MSS of the far end or the MTU of a path beyond the
 // far gateway, and the sender, whose segments are short enough, ignores the errors.
 //
-// Therefore what is not known is cut to a size that every path carries, 1280 bytes (RFC 8200
-// section 5), and a hint can only allow more. It is a cache, not flow state: a flow without a
-// hint, because the handshake took another gateway or its slot was overwritten, costs more
-// packets and nothing else. IPv4 paths of less than 1280 bytes are outside of that: for them a
-// flow needs its hint. A gateway with siblings never exceeds 1280 bytes: an error about a
-// flow may have taken another gateway.
+// A SYN-ACK and an error may take another gateway than the segments. So each of these packets crosses to
+// one gateway, and a copy with TTL 0 to each other gateway of the cluster, which reads and discards it
+// (Result.Hint).
+//
+// It is a cache, not flow state. What is not known, because the gateway restarted or the flow's slot
+// was overwritten, is cut to a size that every path carries, 1280 bytes (RFC 8200 section 5): that costs
+// more packets and nothing else. An IPv4 path that carries less answers the first of them with an error.
 //
 // Ingress writes it on SYNs and errors, Egress reads it for packets with unfinished checksums.
 // No lock is needed: a slot is one word, with the flow's hash in the high half and the hint in
@@ -72,11 +73,8 @@ func (h *segmentHints) set(hash uint32, known hint) {
 // a mark on one segment, which CWR of the next one ends, is still acknowledged once with ECE.
 func (h *segmentHints) segment(t *Table, b []byte, ip *packet.IP, hash uint32) (size int, cwrOnce bool) {
 	known, ok := h.get(hash)
-	switch {
-	case !ok:
+	if !ok {
 		return unknownSegment(b, ip, t.tunnelMTU), false
-	case t.siblings:
-		known.size = min(known.size, packet.MinIPv6MTU)
 	}
 	return segmentTo(b, ip, known.size, t.tunnelMTU), known.classicECN
 }
@@ -141,6 +139,15 @@ func (h *segmentHints) learnTooBig(b []byte, ip *packet.IP, quote []byte, q *pac
 // (RFC 8201 section 4). For IPv4 that would be 68 (RFC 791), but Linux accepts no less than 552
 // (ip-sysctl, min_pmtu), so the sender does not go below that either.
 var smallestMTU = [2]int{552, packet.MinIPv6MTU}
+
+// isHint reports whether a packet states what segments the far end or the path accept.
+func isHint(b []byte, ip *packet.IP) bool {
+	if packet.IsICMPError(b, ip) {
+		_, tooBig := tooBigMTU(ip.Upper(b), ip.Version)
+		return tooBig
+	}
+	return packet.IsSYN(b, ip)
+}
 
 // tooBigMTU returns the MTU in a fragmentation-needed (RFC 1191 section 4) or packet-too-big
 // error (RFC 4443 section 3.2).

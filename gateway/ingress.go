@@ -69,6 +69,9 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		// Even if a grant contains the address: replies would have the external address.
 		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
 	}
+	if ip.TTL == 0 {
+		return i.readHint(t, b, seen, to)
+	}
 	node, longest, reassembled := to.node, 0, false
 	var inside nat.Endpoint // the inside endpoint of a masqueraded flow
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
@@ -104,12 +107,9 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		return drop(reason)
 	}
 	packet.DecrementTTL(b, ip)
-	if mss := t.mss[index(ip.Version)]; mss != 0 {
-		packet.ClampMSS(b, ip, mss)
-	}
+	hash := i.learn(t, b)
 	i.g.see(IntoNode, b)
-	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: reassembled}
-	i.g.hints.learnSYN(b, ip, r.Hash)
+	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: hash, ECN: packet.ECN(b, ip.Version), Reassembled: reassembled}
 	if len(b) > t.overlayMTU {
 		r.Pieces = &i.pieces
 		if !i.g.flows.Load().cut(r.Pieces, b, ip, min(longest, t.overlayMTU)) {
@@ -117,6 +117,30 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		}
 	}
 	return r
+}
+
+// learn clamps the MSS of a translated packet, and keeps what a SYN announces. It returns the hash of the flow.
+func (i *Ingress) learn(t *Table, b []byte) uint32 {
+	ip := &i.ip
+	if mss := t.mss[index(ip.Version)]; mss != 0 {
+		packet.ClampMSS(b, ip, mss)
+	}
+	hash := packet.FlowHash(b, ip)
+	i.g.hints.learnSYN(b, ip, hash)
+	return hash
+}
+
+// readHint learns from a copy of a packet that another gateway forwards (Result.Hint). Flows of the gateway itself
+// and masqueraded ones have no other gateway.
+func (i *Ingress) readHint(t *Table, b []byte, seen *nat.Map, to *route) Result {
+	if to.node == nil || to.masquerade {
+		return drop(TTLExceeded)
+	}
+	if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
+		return drop(reason)
+	}
+	i.learn(t, b)
+	return Result{} // read, not dropped for a reason
 }
 
 // buffer returns the memory for a reassembled datagram.

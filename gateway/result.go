@@ -33,6 +33,10 @@ type Result struct {
 	// super-packet.
 	Pieces *packet.Pieces
 
+	// Hint, if not nil, is a copy of Packet with TTL 0, for the other gateways of the remote cluster: they learn
+	// from it what segments the flow accepts (segmentHints), and forward nothing. It comes with ToTunnel only.
+	Hint []byte
+
 	// Answer is sent back to the source of the packet: an ICMP error, an ARP reply or a
 	// neighbour advertisement. Egress: to Node, after AnswerHeader. Ingress: into the tunnel,
 	// without a header. It comes with Drop only.

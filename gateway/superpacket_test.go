@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
@@ -138,11 +137,6 @@ func TestWhatIsNotKnownIsSegmentedToASizeThatEveryPathCarries(t *testing.T) {
 					expectVerdict(t, other.fromTunnel(bytes.Clone(tooBig)), gateway.ToNode)
 					return newA(t)
 				},
-				"only the error took another gateway": func(t *testing.T) *side {
-					a := newA(t, func(c *config.Gateway) { c.WireGuard.Replicas = 2 })
-					opened(t, a, s.inner)
-					return a
-				},
 				"the gateway was restarted": func(t *testing.T) *side {
 					a := newA(t)
 					expectVerdict(t, a.fromTunnel(bytes.Clone(synAck)), gateway.ToNode)
@@ -172,12 +166,12 @@ func TestWhatIsNotKnownIsSegmentedToASizeThatEveryPathCarries(t *testing.T) {
 	}
 }
 
-// The MSS that this gateway has seen applies below 1280 bytes too if there are other gateways.
-func TestAGatewayWithSiblingsKeepsToASmallMSS(t *testing.T) {
+// An MSS below 1280 bytes applies too.
+func TestAGatewayKeepsToASmallMSS(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, s := range superSenders(w) {
-			a := newA(t, func(c *config.Gateway) { c.WireGuard.Replicas = 2 })
+			a := newA(t)
 			expectVerdict(t, a.fromTunnel(s.inner.back().tcp(syn|ack, mss(600), nil)), gateway.ToNode)
 			if n := s.expectSegments(t, a, 1100); n > 600+headers(w) {
 				t.Errorf("%s: a segment of %d bytes, the far end accepts %d", s.name, n, 600+headers(w))

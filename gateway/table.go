@@ -48,7 +48,6 @@ type Table struct {
 	tunnelFrom map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
 	tunnelPort uint16                  // and its port; 0 = any
 	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
-	siblings   bool                    // packets from the remote cluster arrive through other gateways too
 }
 
 // route is the target of a local prefix.
@@ -88,7 +87,6 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		overlayMTU:  mtu.Overlay,
 		tunnelMTU:   mtu.Tunnel,
 		localMTU:    max(mtu.Local, mtu.Tunnel),
-		siblings:    c.WireGuard.Replicas > 1,
 	}
 	if len(c.Overlay.Addresses) == 0 {
 		return nil, fmt.Errorf("gateway: overlay.addresses is empty; give the gateway at least one internal address")

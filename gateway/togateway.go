@@ -10,18 +10,21 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Budgets of one node and the pods behind it, for packets to the gateway itself. A node helper
-// sends up to 10 probes a second, and two may run for a moment while one is replaced.
+// Budgets of one node and the pods behind it, for packets to the gateway itself, and for those whose copies
+// go to all gateways. A node helper sends up to 10 probes a second, and two may run for a moment while one
+// is replaced.
 const (
 	probeBudgetInterval = time.Second / 25
 	probeBudgetBurst    = 25
 	echoBudgetInterval  = time.Second / 100
 	echoBudgetBurst     = 100
+	hintBudgetInterval  = time.Second / 1000
+	hintBudgetBurst     = 1000
 )
 
 // budgets limit what a node and its pods can make the gateway do. Nodes share none of them: a
 // pod that floods the gateway costs other nodes no answer. Safe for concurrent use.
-type budgets struct{ probes, echoes, errors ratelimit.Shared }
+type budgets struct{ probes, echoes, errors, hints ratelimit.Shared }
 
 // manyNodes is from how many nodes on it costs less to receive their probes every few milliseconds than one by one.
 const manyNodes = 128

@@ -288,15 +288,26 @@ func checksumOffset(proto uint8) (int, bool) {
 
 // DecrementTTL decrements the TTL or hop limit and updates the IPv4 header checksum. The
 // caller has checked that the result is not zero.
-func DecrementTTL(b []byte, ip *IP) {
+func DecrementTTL(b []byte, ip *IP) { lowerTTL(b, ip, 1) }
+
+// ClearTTL sets the TTL or hop limit to 0 and updates the IPv4 header checksum.
+func ClearTTL(b []byte, ip *IP) {
 	if ip.Version == 6 {
-		b[7]--
+		b[7] = 0
 		return
 	}
-	// TTL is the high byte of its 16-bit word: m' = m - 0x0100, so the
-	// checksum grows by 0x0100 (RFC 1141 section 2, RFC 1624 section 3).
-	b[8]--
-	sum := uint32(binary.BigEndian.Uint16(b[10:])) + 0x0100
+	lowerTTL(b, ip, b[8])
+}
+
+func lowerTTL(b []byte, ip *IP, by uint8) {
+	if ip.Version == 6 {
+		b[7] -= by
+		return
+	}
+	// TTL is the high byte of its 16-bit word: m' = m - by<<8, so the
+	// checksum grows by as much (RFC 1141 section 2, RFC 1624 section 3).
+	b[8] -= by
+	sum := uint32(binary.BigEndian.Uint16(b[10:])) + uint32(by)<<8
 	sum += sum >> 16
 	if sum&0xffff == 0xffff {
 		sum = 0 // as a full computation gives, RFC 1624 section 3

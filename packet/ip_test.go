@@ -278,6 +278,29 @@ func TestI2_DecrementTTLKeepsTheHeaderChecksumRight(t *testing.T) {
 	}
 }
 
+func TestRFC1624_ClearTTLEqualsFullComputationForEveryTTLAndChecksum(t *testing.T) {
+	t.Parallel()
+	for ttl := range 256 {
+		for id := range 0x101 {
+			b := ipv4{ttl: uint8(ttl), id: uint16(id * 0xff)}.packet(nil)
+			ip := parse(t, b)
+			packet.ClearTTL(b, &ip)
+			got := binary.BigEndian.Uint16(b[10:])
+			b[10], b[11] = 0, 0
+			if want := ^slowSum(b); b[8] != 0 || got != want {
+				t.Fatalf("TTL %d, ID %#04x: TTL %d, checksum %#04x, want 0 and %#04x", ttl, id*0xff, b[8], got, want)
+			}
+		}
+	}
+	b := udp6(counting(4))
+	want := slices.Clone(b)
+	want[7] = 0
+	ip := parse(t, b)
+	if packet.ClearTTL(b, &ip); !bytes.Equal(b, want) {
+		t.Fatalf("% x, want % x", b, want)
+	}
+}
+
 // Every checksum value is met: the ID is chosen to make it so.
 func TestRFC1624_DecrementTTLEqualsFullComputationForEveryChecksum(t *testing.T) {
 	t.Parallel()

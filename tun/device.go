@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	wgtun "golang.zx2c4.com/wireguard/tun"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
 )
@@ -30,8 +32,9 @@ type Device struct {
 	poller   *underlay.Poller
 	events   chan wgtun.Event
 	closed   sync.Once
-	lane     atomic.Pointer[lane]   // what this device reads; nil = nothing
-	instead  atomic.Pointer[Device] // sends what this device reads for the tunnel; nil = this one does
+	lane     atomic.Pointer[lane]      // what this device reads; nil = nothing
+	instead  atomic.Pointer[Device]    // sends what this device reads for the tunnel; nil = this one does
+	others   atomic.Pointer[[]*Device] // to the other remote gateways than the one that gets what this device reads; nil = none
 	injected packetQueue
 	window   underlay.Window // progress of Write
 
@@ -124,6 +127,19 @@ func (d *Device) serve(l *lane) error {
 	}
 	d.poller.Wake()
 	return err
+}
+
+// setOthers sets the devices of the remote gateways that can be reached, of which this may be one.
+func (d *Device) setOthers(members []*member) {
+	var others []*Device
+	for _, m := range members {
+		if m.link.tun != d && m.fit != link.Down {
+			others = append(others, m.link.tun)
+		}
+	}
+	if before := d.others.Load(); before == nil || !slices.Equal(*before, others) {
+		d.others.Store(&others)
+	}
 }
 
 // knowsPeer reports whether packets can be sent to the peer.

@@ -215,7 +215,8 @@ func (f *Fabric) direct(members, live []*member, kept *lane) {
 	}
 }
 
-// appoint tells the devices whether they carry what they read.
+// appoint tells the devices whether they carry what they read, and which devices lead to the other remote
+// gateways.
 func (f *Fabric) appoint(members, live []*member, now time.Time) {
 	var instead *Device
 	if len(live) > 0 {
@@ -228,8 +229,10 @@ func (f *Fabric) appoint(members, live []*member, now time.Time) {
 			sends := m.lane.live && l == m.link
 			if sends {
 				l.tun.instead.Store(nil)
+				l.tun.setOthers(members)
 			} else {
 				l.tun.instead.Store(instead)
+				l.tun.setOthers(nil) // it hands over what its lane still has: a moment
 			}
 			active := sends && slices.Contains(f.spread.now[:], m.lane)
 			if l.active.Swap(active) != active {

@@ -109,6 +109,7 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
+		d.shareHint(out.Hint)
 		to := r.instead
 		if out.Owner != nil {
 			to = out.Owner.(*Device)
@@ -176,6 +177,18 @@ func (d *Device) handOver(to *Device, whole []byte, pieces *packet.Pieces) {
 	x.ensureFree()
 	for pieces.Left() {
 		queue(x.free[:pieces.Next(x.free)])
+	}
+}
+
+// shareHint queues a copy of a hint, unless nil, for the other remote gateways.
+func (d *Device) shareHint(hint []byte) {
+	if hint == nil {
+		return
+	}
+	if others := d.others.Load(); others != nil {
+		for _, to := range *others {
+			to.inject(&d.Egress.Counters, hint, handedOver)
+		}
 	}
 }
 

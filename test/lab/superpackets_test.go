@@ -51,9 +51,8 @@ func TestAnswersOfAPodOnTheGatewaysMachineFitASmallerFarPod(t *testing.T) {
 	})
 }
 
-// Pod A sends through gateway a-0. All that comes back, SYN-ACKs and errors too, takes a-1: so a-0 knows neither the MSS
-// of pod B nor the MTU of a path beyond gateway B. Super-packets fit such a path if it carries 1280 bytes,
-// single segments always.
+// Pod A sends through gateway a-0. All that comes back, SYN-ACKs and errors too, takes a-1: a-0 learns the MSS of pod B
+// and the MTU of a path beyond gateway B from the copies that gateway B makes.
 func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -65,13 +64,15 @@ func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing
 		{"nothing carries less", true, linkMTU, false},
 		{"the far pod accepts less", true, smallMTU, false},
 		{"the far pod accepts 1280 bytes", true, 1280, false},
+		{"the far pod accepts 1000 bytes", true, 1000, false},
 		{"a route of the far node carries less", true, smallMTU, true},
+		{"a route of the far node carries 1000 bytes", true, 1000, true},
 		{"segments, the far pod accepts less", false, smallMTU, false},
 		{"segments, the far pod accepts 1000 bytes", false, 1000, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			top := wireTwoGateways(t, c.superPackets)
+			top := wireTwoGateways(t, c.superPackets, "a-1")
 			top.b.node.run(t, "ethtool", "-K", "strait0", "gro", "off") // what it coalesces passes interfaces of any MTU
 			if far := top.b; c.ofRoute {
 				far.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", far.pod4, far.pod6, c.mtu))
@@ -111,9 +112,9 @@ func TestBulkTCPThroughTwoGatewaysFitsASmallerPathBeyondTheFarGateway(t *testing
 	}
 }
 
-// wireTwoGateways builds the topology with a second gateway of site A, a-1, which receives everything for A and sends
-// nothing.
-func wireTwoGateways(t *testing.T, sameMachine bool) *topology {
+// wireTwoGateways builds the topology with a second gateway of site A, a-1. The node of A sends through a-0; one of the
+// two receives everything for A.
+func wireTwoGateways(t *testing.T, sameMachine bool, receives string) *topology {
 	t.Helper()
 	top := wire(t, options{sameMachine: sameMachine})
 	a, b := top.a, top.b
@@ -134,8 +135,11 @@ func wireTwoGateways(t *testing.T, sameMachine bool) *topology {
 	for ordinal, g := range gateways[:2] {
 		g.config.Replicas, g.config.Ordinal = 2, ordinal
 	}
-	// The gateway of B prefers the first: with the same ordinal.
+	// The gateway of B prefers the one with the same ordinal.
 	gateways[2].config.Replicas = 2
+	if receives == "a-0" {
+		gateways[2].config.Ordinal = 1
+	}
 	gateways[2].config.FirstPeers = []peerConfig{{"a-1", base64.StdEncoding.EncodeToString(keys[1].public), netip.AddrPortFrom(a.wan4, secondPort).String()}}
 	for _, g := range gateways {
 		g.writeConfig(t)
@@ -146,15 +150,15 @@ func wireTwoGateways(t *testing.T, sameMachine bool) *topology {
 	}
 	a.gateway.waitReady(t)
 	b.gateway.waitReady(t)
-	wait.Until(t, "gateway B sends everything to a-1", func() bool {
-		return b.gateway.metric(t, "strait_link_up") == 2 && b.gateway.metric(t, "strait_link_active", `peer="a-1"`) == 1 && b.gateway.metric(t, "strait_link_active") == 1
+	wait.Until(t, "gateway B sends everything to "+receives, func() bool {
+		return b.gateway.metric(t, "strait_link_up") == 2 && b.gateway.metric(t, "strait_link_active", `peer="`+receives+`"`) == 1 && b.gateway.metric(t, "strait_link_active") == 1
 	})
-	returned := listenOn(t, a.node, "strait1", func(frame []byte) bool {
+	returned := listenOn(t, a.node, map[string]string{"a-0": "strait0", "a-1": "strait1"}[receives], func(frame []byte) bool {
 		p, ok := ipOf(frame)
 		return ok && p.proto == protoICMP
 	})
 	waitForPing(t, a.pod, a.sees(b.pod4))
-	returned.first(t, "echo reply through the second gateway")
+	returned.first(t, "echo reply through "+receives)
 	return top
 }
 
