@@ -15,6 +15,7 @@ import (
 type statusCommand struct {
 	cluster   clusterFlags
 	wait      time.Duration // 0: do not wait
+	watch     bool
 	forRemote bool
 	output    string
 }
@@ -31,10 +32,14 @@ the remote cluster's CIDRs are mapped. The exit code is 0 if all peerings are re
 
 --wait waits until all are ready, for two minutes; --wait=10m waits longer.
 
+--watch shows the state until it is interrupted: on a terminal the table, drawn again
+every two seconds; elsewhere a line for each change.
+
 --for-remote prints the Peering that the other cluster needs for this one, to commit to
 Git or to apply there. It holds public data only.`,
 		Example: `  strait status
   strait status b --wait=5m
+  strait status --watch
   strait status -o json
   strait status b --for-remote > clusters/b/peering-a.yaml`,
 		Args: cobra.ArbitraryArgs,
@@ -43,7 +48,9 @@ Git or to apply there. It holds public data only.`,
 	f.cluster.register(c)
 	c.Flags().DurationVar(&f.wait, "wait", 0, "wait until all peerings are ready, for at most this long")
 	c.Flags().Lookup("wait").NoOptDefVal = "2m"
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state, and what changes, until interrupted")
 	c.Flags().BoolVar(&f.forRemote, "for-remote", false, "print the Peering for the other cluster")
+	c.MarkFlagsMutuallyExclusive("wait", "watch", "for-remote")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -72,6 +79,10 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	if f.forRemote {
 		return f.remote(ctx, cmd, c, names)
+	}
+	if f.watch {
+		w := statusWatch{to: cmd.OutOrStdout(), output: f.output, terminal: terminalOf(cmd.OutOrStdout())}
+		return operator.Watch(ctx, c, names, w.see)
 	}
 	var report *operator.Report
 	if f.wait == 0 {
