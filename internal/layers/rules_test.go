@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"operate/trace", "operate/dns", "operate/offload"},
 	{"operate/verify", "operate/gather"},
 	{"operate/preflight"},
+	{"operate/diagnose"},
 	{"operate/uninstall"},
 	{"internal/freeport"},
 	{"internal/demo"},

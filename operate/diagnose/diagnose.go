@@ -1,0 +1,114 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+
+	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/preflight"
+	"strait.dev/strait/operate/verify"
+)
+
+// Schema is the version of the JSON form of a Report. Fields may be added; changes and
+// removals get a new number.
+const Schema = "strait.dev/diagnose/1"
+
+// Report is what is wrong with one cluster or two.
+type Report struct {
+	Schema string  `json:"schema"`
+	Well   bool    `json:"well"`   // no cause was found
+	Causes []Cause `json:"causes"` // the most likely first
+	Checks Checks  `json:"checks"`
+}
+
+// Checks says what the report rests on.
+type Checks struct {
+	Findings int  `json:"findings"` // checks of strait preflight that ran
+	Warnings int  `json:"warnings"` // of them
+	Peerings int  `json:"peerings"`
+	Packets  int  `json:"packets"` // checks of strait verify that sent packets between the clusters
+	NoPods   bool `json:"noPods"`  // neither nodes nor packets were looked at
+}
+
+// Options configure a run.
+type Options struct {
+	Local    operator.Cluster
+	Remote   *operator.Cluster // nil: access to one cluster only
+	NoPods   bool              // only read from the API servers
+	Image    string            // of the pods; empty: that of the installed Strait
+	Progress *operator.Progress
+}
+
+// Run looks at one cluster or two: at the status of the peerings, at what strait preflight checks, and, if all peerings are
+// ready, at packets between pods of both clusters. The error lists what was not removed.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	defer o.Progress.Done()
+	var seen Seen
+	clusters := []operator.Cluster{o.Local}
+	if o.Remote != nil {
+		clusters = append(clusters, *o.Remote)
+	}
+	ready := true
+	for _, c := range clusters {
+		o.Progress.Say("reading the status of " + c.Name)
+		is := look(ctx, c)
+		ready = ready && is.Err == nil && is.Status.Ready
+		seen.Clusters = append(seen.Clusters, is)
+	}
+	var err error
+	seen.Findings, err = preflight.Run(ctx, preflight.Options{Local: o.Local, Remote: o.Remote, NoPods: o.NoPods, Image: o.Image, Progress: o.Progress})
+	if ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	if ready && o.Remote != nil && !o.NoPods {
+		o.Progress.Say("sending packets between the clusters")
+		report, failed := verify.Run(ctx, o.Local, *o.Remote, "", verify.Options{Image: o.Image, Say: o.Progress.Say})
+		if report != nil {
+			seen.Checks = report.Checks
+		}
+		err = errors.Join(err, failed)
+	}
+	return report(seen, o.NoPods), err
+}
+
+// look reads the objects of a cluster.
+func look(ctx context.Context, c operator.Cluster) ClusterSeen {
+	is := ClusterSeen{Name: c.Name}
+	if is.Status, is.Err = operator.ReadReport(ctx, c, nil); is.Err != nil {
+		return is
+	}
+	checks, err := verify.Short(ctx, c, nil)
+	if is.Err = err; err == nil {
+		is.Checks = checks.Checks
+	}
+	return is
+}
+
+// report returns the report of what was seen.
+func report(seen Seen, noPods bool) *Report {
+	r := &Report{Schema: Schema, Causes: Causes(seen), Checks: Checks{NoPods: noPods}}
+	if r.Causes == nil {
+		r.Causes = []Cause{}
+	}
+	r.Well = len(r.Causes) == 0
+	for _, c := range seen.Clusters {
+		if c.Status != nil {
+			r.Checks.Peerings += len(c.Status.Peerings)
+		}
+	}
+	for _, f := range seen.Findings {
+		if f.Severity != findings.Skipped {
+			r.Checks.Findings++
+		}
+		if f.Severity == findings.Warning {
+			r.Checks.Warnings++
+		}
+	}
+	for _, c := range seen.Checks {
+		if c.Outcome != verify.Skipped {
+			r.Checks.Packets++
+		}
+	}
+	return r
+}
