@@ -87,6 +87,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		title    string
 		commands []*cobra.Command
 	}{
+		{"Try it, without a cluster:", []*cobra.Command{newDemo()}},
 		{"Install and uninstall:", []*cobra.Command{newPreflight(), newUninstall()}},
 		{"Join clusters:", []*cobra.Command{newPeer(), newInvite(), newAccept(), newUnpeer(), newRotateKeys(), newCIDR()}},
 		{"Share Services:", []*cobra.Command{newExport(), newUnexport(), newServices(), newDNS()}},
@@ -100,7 +101,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		}
 		root.AddCommand(group.commands...)
 	}
-	root.AddCommand(newDemo(), newVersion(), newCompletion(), newAgent())
+	root.AddCommand(newVersion(), newCompletion(), newAgent())
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	markUsage(root)
