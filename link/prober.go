@@ -64,17 +64,18 @@ func (p *Prober) Tick(received bool, silence time.Duration, mtu int, leaving boo
 	return due
 }
 
-// Take processes a probe of the far end. news says that it is the first to say that a probe of this end has arrived, measured
-// that the link was up when that one was sent: else it may have waited for a handshake, which is no round trip.
-func (p *Prober) Take(q Probe, now time.Time) (news, measured bool) {
+// Take processes a probe of the far end. measured reports that it is the first to say that a probe of this end has
+// arrived, and that the link was up when that one was sent: else it may have waited for a handshake, which is no round
+// trip.
+func (p *Prober) Take(q Probe, now time.Time) (measured bool) {
 	switch before := p.Last.Sequence; {
 	case q.Sequence <= before && before-q.Sequence < reordered:
-		return false, false
+		return false
 	case q.Sequence > before && !p.UpSince.IsZero(): // an outage is no loss
 		p.Lost += q.Sequence - before - 1
 	}
 	p.Last, p.lastAt = q, now
-	if news = q.Arrived > p.Arrived && p.recent(q.Arrived, now) && !q.Unreached(); news {
+	if q.Arrived > p.Arrived && p.recent(q.Arrived, now) && !q.Unreached() {
 		p.Arrived, p.News, p.Awaiting = q.Arrived, now, 0
 		at := *p.at(q.Arrived)
 		p.RTT = max(now.Sub(at)-q.Held, 0)
@@ -83,7 +84,7 @@ func (p *Prober) Take(q Probe, now time.Time) (news, measured bool) {
 		}
 	}
 	p.check(now)
-	return news, measured
+	return measured
 }
 
 // reordered is how far behind the last sequence a probe may be that another one has overtaken. One that is farther

@@ -265,15 +265,15 @@ func TestALinkIsUpOnlyWhenProbesCrossBothWays(t *testing.T) {
 		t.Errorf("up because of a probe that took %v", lateNews)
 	}
 	at = now.Add(30 * time.Millisecond)
-	news, measured := p.Take(Probe{Kind: Hello, Sequence: 4, Arrived: sent.Sequence, Held: 10 * time.Millisecond}, at)
-	if !news || measured || p.Fit(at) != Up || p.RTT != 20*time.Millisecond {
-		t.Errorf("news %v, measured %v, fitness %v, round trip %v; want true, false, %v, 20ms", news, measured, p.Fit(at), p.RTT, Up)
+	measured := p.Take(Probe{Kind: Hello, Sequence: 4, Arrived: sent.Sequence, Held: 10 * time.Millisecond}, at)
+	if measured || p.News != at || p.Fit(at) != Up || p.RTT != 20*time.Millisecond {
+		t.Errorf("measured %v, news at %v, fitness %v, round trip %v; want false, %v, %v, 20ms", measured, p.News, p.Fit(at), p.RTT, at, Up)
 	}
-	if news, _ = p.Take(Probe{Kind: Hello, Sequence: 5, Arrived: sent.Sequence}, at); news {
+	if p.Take(Probe{Kind: Hello, Sequence: 5, Arrived: sent.Sequence}, at.Add(time.Millisecond)); p.News != at {
 		t.Error("the same probe is news again")
 	}
 	second := p.Tick(true, 0, 1420, false, at)
-	if _, measured = p.Take(Probe{Kind: Hello, Sequence: 6, Arrived: second.Sequence}, at.Add(time.Millisecond)); !measured || p.RTT != time.Millisecond {
+	if measured = p.Take(Probe{Kind: Hello, Sequence: 6, Arrived: second.Sequence}, at.Add(time.Millisecond)); !measured || p.RTT != time.Millisecond {
 		t.Errorf("measured %v, round trip %v of a probe that was sent while the link was up", measured, p.RTT)
 	}
 }

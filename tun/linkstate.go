@@ -63,7 +63,7 @@ func (l *Link) took(q link.Probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, left := l.prober.Fit(now), l.prober.Last.Kind == link.Leaving
-	if _, measured := l.prober.Take(q, now); measured {
+	if l.prober.Take(q, now) {
 		t.rtt = l.prober.RTT
 	}
 	fit := l.prober.Fit(now)
