@@ -17,7 +17,7 @@ const unprivileged = "65534:65534"
 
 // pack returns the archive of an image, the digest that pins it in all registries, and the
 // bill of materials of each binary.
-func pack(name string, binaries []*goProgram) (image []byte, digest string, boms [][]byte, err error) {
+func pack(name, source string, binaries []*goProgram, licences map[string]string) (image []byte, digest string, boms [][]byte, err error) {
 	slash, colon := strings.LastIndex(name, "/"), strings.LastIndex(name, ":")
 	if colon <= slash || colon == len(name)-1 {
 		return nil, "", nil, fmt.Errorf("-name %q has no tag; write REPOSITORY:TAG", name)
@@ -29,18 +29,18 @@ func pack(name string, binaries []*goProgram) (image []byte, digest string, boms
 		if slices.ContainsFunc(platforms, func(d descriptor) bool { return *d.Platform == b.platform }) {
 			return nil, "", nil, fmt.Errorf("two binaries are for %s/%s; pass one per platform", b.platform.OS, b.platform.Architecture)
 		}
-		runs, err := l.addImage(b, tag)
+		runs, err := l.addImage(b, facts(b, tag, source))
 		if err != nil {
 			return nil, "", nil, err
 		}
-		bom := bomOf(b, tag)
+		bom := bomOf(b, tag, licences)
 		boms = append(boms, bom)
-		attached = append(attached, l.attach(bom, runs, facts(b, tag)))
+		attached = append(attached, l.attach(bom, runs, facts(b, tag, source)))
 		runs.Platform = &b.platform
 		platforms = append(platforms, runs)
 	}
 	whole := l.addJSON(typeIndex, index{
-		SchemaVersion: 2, MediaType: typeIndex, Manifests: append(platforms, attached...), Annotations: facts(binaries[0], tag),
+		SchemaVersion: 2, MediaType: typeIndex, Manifests: append(platforms, attached...), Annotations: facts(binaries[0], tag, source),
 	})
 	whole.Annotations = map[string]string{keyName: name, keyTag: tag}
 	image, err = l.archive(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{whole}})
@@ -48,12 +48,11 @@ func pack(name string, binaries []*goProgram) (image []byte, digest string, boms
 }
 
 // addImage adds the image of one platform.
-func (l *layout) addImage(b *goProgram, tag string) (descriptor, error) {
+func (l *layout) addImage(b *goProgram, labels map[string]string) (descriptor, error) {
 	packed, unpacked, err := layer(b.content)
 	if err != nil {
 		return descriptor{}, err
 	}
-	labels := facts(b, tag)
 	c := config{platform: b.platform, Created: labels[keyCreated]}
 	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir, c.Config.Labels = unprivileged, []string{"/strait"}, "/", labels
 	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{"sha256:" + digest(unpacked)}
@@ -78,9 +77,9 @@ func (l *layout) attach(bom []byte, to descriptor, annotations map[string]string
 }
 
 // facts returns the labels of an image.
-func facts(b *goProgram, tag string) map[string]string {
+func facts(b *goProgram, tag, source string) map[string]string {
 	all := map[string]string{
-		keyTitle: "strait", keyVersion: tag, keyLicences: "Apache-2.0", keySource: "https://" + b.info.Main.Path,
+		keyTitle: "strait", keyVersion: tag, keyLicences: "Apache-2.0", keySource: source,
 	}
 	if b.revision != "" {
 		all[keyRevision] = b.revision

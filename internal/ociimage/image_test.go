@@ -16,9 +16,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.dev/strait/internal/sbom"
 )
 
-const name = "registry.example/strait:1.2.3"
+const (
+	name   = "registry.example/strait:1.2.3"
+	source = "https://git.example/fork"
+)
 
 // build compiles a package as the image requires.
 func build(t *testing.T, pkg, architecture string) string {
@@ -93,7 +98,7 @@ func TestArchiveIsOneImageForAllPlatforms(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "strait.oci.tar")
 	paths := []string{build(t, small, "amd64"), build(t, small, "arm64")}
-	_, err := run(out, name, paths)
+	_, err := run(out, name, source, paths)
 	must(t, err)
 	archive, err := os.Open(out)
 	must(t, err)
@@ -147,7 +152,7 @@ func checkImage(t *testing.T, all map[string]*file, d descriptor, program []byte
 		t.Errorf("the configuration is %+v", c)
 	}
 	for key, want := range map[string]string{
-		"title": "strait", "version": "1.2.3", "licenses": "Apache-2.0", "source": "https://strait.dev/strait",
+		"title": "strait", "version": "1.2.3", "licenses": "Apache-2.0", "source": source,
 	} {
 		if got := c.Config.Labels["org.opencontainers.image."+key]; got != want {
 			t.Errorf("label %s is %q, not %q", key, got, want)
@@ -178,7 +183,7 @@ func TestT18_TheSameBinariesMakeTheSameBytes(t *testing.T) {
 	var archives [2][]byte
 	for i := range archives {
 		out := filepath.Join(t.TempDir(), "strait.oci.tar")
-		_, err := run(out, name, []string{path})
+		_, err := run(out, name, source, []string{path})
 		must(t, err)
 		archives[i], err = os.ReadFile(out)
 		must(t, err)
@@ -200,7 +205,7 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 	slices.Sort(want)
 	want = slices.DeleteFunc(slices.Compact(want), func(m string) bool { return strings.HasPrefix(m, program+"@") })
 
-	doc := parse[bom](t, bomOf(b, "1.2.3"))
+	doc := parse[sbom.Document](t, bomOf(b, "1.2.3", map[string]string{"golang.org/x/sys": "BSD-3-Clause"}))
 	var got []string
 	ids := make(map[string]bool)
 	for _, p := range doc.Packages {
@@ -210,6 +215,9 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 		ids[p.ID] = true
 		if wanted := "pkg:golang/" + p.Name + "@" + p.Version; p.Refs[0].Locator != wanted {
 			t.Errorf("%s is %s", p.Refs[0].Locator, wanted)
+		}
+		if p.Name == "golang.org/x/sys" && p.Declared != "BSD-3-Clause" {
+			t.Errorf("%s has the licence %s", p.Name, p.Declared)
 		}
 		got = append(got, p.Name+"@"+p.Version)
 	}
@@ -222,7 +230,7 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 		t.Errorf("modules are\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, r := range doc.Relationships {
-		if r.Of != document && !ids[r.Of] || !ids[r.To] {
+		if r.Of != sbom.DocumentID && !ids[r.Of] || !ids[r.To] {
 			t.Errorf("%+v has no subject", r)
 		}
 	}
@@ -253,7 +261,7 @@ func TestProgramsThatAnImageCannotRunAreRejected(t *testing.T) {
 		{"strait:", []string{good}, "has no tag"},
 	} {
 		out := filepath.Join(t.TempDir(), "strait.oci.tar")
-		if _, err := run(out, c.name, c.paths); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := run(out, c.name, source, c.paths); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %v: %v, want %q", c.name, c.paths, err, c.want)
 		}
 		if _, err := os.Stat(out); err == nil {

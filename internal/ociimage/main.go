@@ -13,13 +13,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"strait.dev/strait/internal/sbom"
 )
 
 func main() {
 	out := flag.String("o", "", "the archive to write, FILE.oci.tar")
 	name := flag.String("name", "", "name of the image, REPOSITORY:TAG")
+	source := flag.String("source", "https://strait.dev/strait", "address of the source code, for the label of the image")
 	flag.Parse()
-	pinned, err := run(*out, *name, flag.Args())
+	pinned, err := run(*out, *name, *source, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ociimage:", err)
 		os.Exit(1)
@@ -28,7 +31,7 @@ func main() {
 }
 
 // run writes the archive, and returns the image's name with the digest that pins it.
-func run(out, name string, paths []string) (pinned string, err error) {
+func run(out, name, source string, paths []string) (pinned string, err error) {
 	if out == "" || len(paths) == 0 {
 		return "", errors.New("missing arguments: pass -o FILE, -name REPOSITORY:TAG and a binary for each platform")
 	}
@@ -38,7 +41,11 @@ func run(out, name string, paths []string) (pinned string, err error) {
 			return "", err
 		}
 	}
-	image, digest, boms, err := pack(name, binaries)
+	licences, err := sbom.Licences()
+	if err != nil {
+		return "", err
+	}
+	image, digest, boms, err := pack(name, source, binaries, licences)
 	if err != nil {
 		return "", err
 	}
