@@ -3,7 +3,8 @@
 # What `make flaky` runs, and how often.
 TIER     ?= test
 N        ?= 20
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The version of a release, vX.Y.Z. Without a tag it names the commit, so that clusters replace what a rebuilt image runs.
+VERSION  ?= $(shell tools/version)
 FUZZTIME ?= 60s
 # How much `make scale` measures: pods come or go SCALE_RATE times a second for SCALE_SECONDS.
 SCALE_NODES   ?= 5000
@@ -19,14 +20,20 @@ FAILOVER_REPLICAS  ?= 2 3
 FAILOVER_PERIOD_MS ?= 20
 # How often `make throughput` measures each number of gateways with little CPU time.
 THROUGHPUT_ROUNDS ?= 25
-# The image that the chart installs. PLATFORMS is what it runs on.
-TAG       ?= $(shell sed -n 's/^appVersion: *//p' charts/strait/Chart.yaml)
-IMAGE     ?= strait.dev/strait:$(TAG)
-PLATFORMS ?= linux-amd64 linux-arm64
+# Where the source is. A fork sets it to github.com/OWNER/NAME: images, charts, the command line, and addresses of downloads
+# then name the fork.
+SOURCE     ?= strait.dev/strait
+# The image that the chart installs and the command line starts, without and with its tag. PLATFORMS is what it runs on.
+REPOSITORY ?= $(patsubst github.com/%,ghcr.io/%,$(SOURCE))
+TAG        ?= $(VERSION:v%=%)
+IMAGE      ?= $(REPOSITORY):$(TAG)
+PLATFORMS  ?= linux-amd64 linux-arm64
+
+MODULE := $(shell sed -n 's/^module //p' go.mod)
 
 # The revision goes into the binary where git may read this clone.
 VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
-FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
+FLAGS  = -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION) -X $(MODULE)/k8s/install.Image=$(IMAGE)"
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker clean
@@ -116,14 +123,15 @@ bench-peer: build ## measure against a peer and the machine's limits; writes doc
 performance: build ## write docs/evidence/performance.md and its plots from docs/evidence/performance.json
 	bin/strait bench peer --from docs/evidence/performance.json --report docs/evidence/performance.md
 
-image: ## build the container image as bin/strait-TAG.oci.tar for PLATFORMS, without Docker
+image: ## build the container image and the chart that installs it, as bin/strait.oci.tar for PLATFORMS and bin/strait.tgz, without Docker
 	for platform in $(PLATFORMS); do \
 		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(FLAGS) -o bin/strait-$$platform ./cmd/strait || exit; \
 	done
-	go run ./internal/ociimage -o bin/strait-$(TAG).oci.tar -name $(IMAGE) $(PLATFORMS:%=bin/strait-%)
+	go run ./internal/ociimage -o bin/strait.oci.tar -name $(IMAGE) -source https://$(SOURCE) $(PLATFORMS:%=bin/strait-%)
+	go run ./internal/chartpack -o bin/strait.tgz -version $(TAG) -repository $(REPOSITORY) -source https://$(SOURCE) charts/strait
 
 image-docker: ## build the container image for this platform (needs docker)
-	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+	docker build --build-arg VERSION=$(VERSION) --build-arg IMAGE=$(IMAGE) --build-arg SOURCE=https://$(SOURCE) -t $(IMAGE) .
 
 clean: ## remove what was built
 	rm -rf bin

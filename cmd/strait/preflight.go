@@ -81,7 +81,7 @@ func (f *preflightCommand) run(cmd *cobra.Command) error {
 
 // printReport prints the environment of a cluster with its findings.
 func (f *preflightCommand) printReport(ctx context.Context, cmd *cobra.Command, c operator.Cluster, all []findings.Finding) error {
-	e, err := preflight.Describe(ctx, c, version, all)
+	e, err := preflight.Describe(ctx, c, thisBuild().Version, all)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker for releases.
-var version = "dev"
+// version is set by the linker in builds of the Makefile.
+var version = unversioned
+
+const unversioned = "dev"
 
 // build describes a binary.
 type build struct {
@@ -27,6 +29,7 @@ func thisBuild() build {
 	if !ok {
 		return b
 	}
+	b.Version = versionOf(version, info.Main.Version)
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
 			b.Revision = s.Value
@@ -41,6 +44,15 @@ func thisBuild() build {
 		}
 	}
 	return b
+}
+
+// versionOf returns the version of a build from what the linker set and the version of its
+// module, which `go install PACKAGE@VERSION` records.
+func versionOf(linked, module string) string {
+	if linked == unversioned && module != "" && module != "(devel)" {
+		return module
+	}
+	return linked
 }
 
 // versionLine is what `strait --version` prints.

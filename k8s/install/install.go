@@ -10,8 +10,9 @@ const (
 	NodeNamespace    = "strait-nodes"
 )
 
-// Image is the image of the chart of this version.
-const Image = "strait.dev/strait:0.1.0"
+// Image is the image of the chart of this version. The linker sets it in builds of the
+// Makefile, to an image of the same version in the repository of the build; no code changes it.
+var Image = "strait.dev/strait:0.1.0"
 
 // Labels of all objects of an installation.
 const (
