@@ -47,6 +47,36 @@ func TestFilesOfTheChartMatchTheCode(t *testing.T) {
 	}
 }
 
+// Artifact Hub shows the custom resources that the annotation of the chart lists.
+func TestTheChartListsItsCustomResources(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "Chart.yaml"))
+	must(t, err)
+	var chart struct{ Annotations map[string]string }
+	must(t, yaml.Unmarshal(text, &chart))
+	var listed []struct{ Kind, Version, Name, DisplayName, Description string }
+	must(t, yaml.UnmarshalStrict([]byte(chart.Annotations["artifacthub.io/crds"]), &listed))
+	definitions, err := crds.Files.ReadDir(".")
+	must(t, err)
+	for _, file := range definitions {
+		text, err := crds.Files.ReadFile(file.Name())
+		must(t, err)
+		definition := objects(t, string(text))[0]
+		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		found := 0
+		for _, l := range listed {
+			if l.Kind == kind && l.Name == definition.GetName() && l.Version == "v1alpha1" && l.DisplayName != "" && l.Description != "" {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("artifacthub.io/crds lists %s %d times", definition.GetName(), found)
+		}
+	}
+	if len(listed) != len(definitions) {
+		t.Errorf("artifacthub.io/crds lists %d custom resources, the chart has %d", len(listed), len(definitions))
+	}
+}
+
 func same(t *testing.T, path string, want []byte) {
 	t.Helper()
 	got, err := os.ReadFile(path)
