@@ -26,8 +26,10 @@ SOURCE     ?= strait.dev/strait
 # The image that the chart installs and the command line starts, without and with its tag. PLATFORMS is what it runs on.
 REPOSITORY ?= $(patsubst github.com/%,ghcr.io/%,$(SOURCE))
 TAG        ?= $(VERSION:v%=%)
-IMAGE      ?= $(REPOSITORY):$(TAG)
+IMAGE       = $(REPOSITORY):$(TAG)
 PLATFORMS  ?= linux-amd64 linux-arm64
+# What `make release` builds the command line for.
+RELEASE_PLATFORMS ?= $(PLATFORMS) darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
 
 MODULE := $(shell sed -n 's/^module //p' go.mod)
 
@@ -36,7 +38,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS  = -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION) -X $(MODULE)/k8s/install.Image=$(IMAGE)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -133,5 +135,16 @@ image: ## build the container image and the chart that installs it, as bin/strai
 image-docker: ## build the container image for this platform (needs docker)
 	docker build --build-arg VERSION=$(VERSION) --build-arg IMAGE=$(IMAGE) --build-arg SOURCE=https://$(SOURCE) -t $(IMAGE) .
 
+release: ## build all files of release VERSION (vX.Y.Z) in dist/, the same bytes each time (needs a clean clone)
+	@test -z "$$(git status --porcelain)" || { echo "make release: the tree has changes, so that no other clone could build the same bytes; commit or remove them" >&2; exit 1; }
+	rm -rf dist bin/release && mkdir -p dist bin/release/man
+	for platform in $(RELEASE_PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(FLAGS) -o bin/release/$$platform/ ./cmd/strait || exit; \
+	done
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run -tags man $(FLAGS) ./cmd/strait bin/release/man
+	go run ./internal/ociimage -o dist/strait-$(TAG)-image.oci.tar -name $(IMAGE) -source https://$(SOURCE) $(PLATFORMS:%=bin/release/%/strait) >bin/release/image
+	go run ./internal/chartpack -o dist/strait-$(TAG).tgz -version $(TAG) -repository $(REPOSITORY) -digest $$(sed 's/.*@//' bin/release/image) -source https://$(SOURCE) charts/strait
+	go run ./internal/release -o dist -version $(VERSION) -source $(SOURCE) -programs bin/release -man bin/release/man
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
