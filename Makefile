@@ -30,6 +30,8 @@ IMAGE       = $(REPOSITORY):$(TAG)
 PLATFORMS  ?= linux-amd64 linux-arm64
 # What `make release` builds the command line for.
 RELEASE_PLATFORMS ?= $(PLATFORMS) darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
+DIST    ?= dist
+STAGING ?= bin/release
 
 MODULE := $(shell sed -n 's/^module //p' go.mod)
 
@@ -38,7 +40,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS  = -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION) -X $(MODULE)/k8s/install.Image=$(IMAGE)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker release clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker release dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -137,14 +139,17 @@ image-docker: ## build the container image for this platform (needs docker)
 
 release: ## build all files of release VERSION (vX.Y.Z) in dist/, the same bytes each time (needs a clean clone)
 	@test -z "$$(git status --porcelain)" || { echo "make release: the tree has changes, so that no other clone could build the same bytes; commit or remove them" >&2; exit 1; }
-	rm -rf dist bin/release && mkdir -p dist bin/release/man
+	@$(MAKE) --no-print-directory dist
+
+dist:
+	rm -rf $(DIST) $(STAGING) && mkdir -p $(DIST) $(STAGING)/man
 	for platform in $(RELEASE_PLATFORMS); do \
-		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(FLAGS) -o bin/release/$$platform/ ./cmd/strait || exit; \
+		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(FLAGS) -o $(STAGING)/$$platform/ ./cmd/strait || exit; \
 	done
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run -tags man $(FLAGS) ./cmd/strait bin/release/man
-	go run ./internal/ociimage -o dist/strait-$(TAG)-image.oci.tar -name $(IMAGE) -source https://$(SOURCE) $(PLATFORMS:%=bin/release/%/strait) >bin/release/image
-	go run ./internal/chartpack -o dist/strait-$(TAG).tgz -version $(TAG) -repository $(REPOSITORY) -digest $$(sed 's/.*@//' bin/release/image) -source https://$(SOURCE) charts/strait
-	go run ./internal/release -o dist -version $(VERSION) -source $(SOURCE) -programs bin/release -man bin/release/man
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CGO_ENABLED=0 go run -tags man $(FLAGS) ./cmd/strait $(STAGING)/man
+	go run ./internal/ociimage -o $(DIST)/strait-$(TAG)-image.oci.tar -name $(IMAGE) -source https://$(SOURCE) $(PLATFORMS:%=$(STAGING)/%/strait) >$(STAGING)/image
+	go run ./internal/chartpack -o $(DIST)/strait-$(TAG).tgz -version $(TAG) -repository $(REPOSITORY) -digest $$(sed 's/.*@//' $(STAGING)/image) -source https://$(SOURCE) charts/strait
+	go run ./internal/release -o $(DIST) -version $(VERSION) -source $(SOURCE) -programs $(STAGING) -man $(STAGING)/man
 
 clean: ## remove what was built
 	rm -rf bin dist

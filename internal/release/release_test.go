@@ -207,7 +207,7 @@ func TestReleasesThatLackAPartAreRejected(t *testing.T) {
 // one variable.
 func TestAForkSetsOneVariable(t *testing.T) {
 	t.Parallel()
-	plan := exec.CommandContext(t.Context(), "make", "-n", "release", "image", "VERSION="+version, "SOURCE=github.com/fork/strait")
+	plan := exec.CommandContext(t.Context(), "make", "-n", "dist", "image", "VERSION="+version, "SOURCE=github.com/fork/strait")
 	plan.Dir = "../.."
 	out, err := plan.CombinedOutput()
 	if err != nil {
