@@ -40,7 +40,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS  = -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION) -X $(MODULE)/k8s/install.Image=$(IMAGE)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-docker release dist clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-name push image-docker release dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -133,6 +133,12 @@ image: ## build the container image and the chart that installs it, as bin/strai
 	done
 	go run ./internal/ociimage -o bin/strait.oci.tar -name $(IMAGE) -source https://$(SOURCE) $(PLATFORMS:%=bin/strait-%)
 	go run ./internal/chartpack -o bin/strait.tgz -version $(TAG) -repository $(REPOSITORY) -source https://$(SOURCE) charts/strait
+
+image-name: ## print the name of the image that make image builds
+	@echo $(IMAGE)
+
+push: ## push bin/strait.oci.tar to REPOSITORY (needs skopeo, and access to the registry)
+	skopeo copy --all oci-archive:bin/strait.oci.tar docker://$(IMAGE)
 
 image-docker: ## build the container image for this platform (needs docker)
 	docker build --build-arg VERSION=$(VERSION) --build-arg IMAGE=$(IMAGE) --build-arg SOURCE=https://$(SOURCE) -t $(IMAGE) .

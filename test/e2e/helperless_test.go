@@ -19,11 +19,12 @@ import (
 	"strait.dev/strait/test/nodes"
 )
 
-// The first tutorial leaves nothing behind. Then cluster b permits no privilege in any namespace, so that it
+// The commands of README.md and of the first tutorial leave nothing behind. Then cluster b permits no privilege in any namespace, so that it
 // is installed without node helpers. Services are shared with cluster a in both directions.
 func TestServicesAreSharedWithAClusterWithoutNodeHelpers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.followReadme(t)
 	w.follow(t, "docs/tutorials/start.md")
 	stage(t, "restrict b", func(t *testing.T) { w.restrict(t, "b") })
 	before := networks(t, w.b)

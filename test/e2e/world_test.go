@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func newWorldOf(t *testing.T, all ...nodes.Options) *world {
 func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	cmd := w.Command(t.Context(), name, args...)
 	cmd.Dir = repository
-	cmd.Env = append(cmd.Env, "PATH="+w.path)
+	cmd.Env = append(cmd.Env, "PATH="+w.path, "PLATFORMS=linux-"+runtime.GOARCH) // of make image
 	return cmd
 }
 
