@@ -13,14 +13,14 @@ import (
 // is its only argument, and ends. It is not a command of the released program, which would
 // then contain cobra's generator and the parser of Markdown that it needs.
 func init() {
+	root := newRoot()
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run -tags man ./cmd/strait DIRECTORY")
+		fmt.Fprintln(root.ErrOrStderr(), "usage: go run -tags man ./cmd/strait DIRECTORY")
 		os.Exit(2)
 	}
-	root := newRoot()
 	root.DisableAutoGenTag = true // the page has no date of its own: cobra reads SOURCE_DATE_EPOCH
 	if err := doc.GenManTree(root, &doc.GenManHeader{Source: "strait " + version, Manual: "Strait"}, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "man pages:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "man pages:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
