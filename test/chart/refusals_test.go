@@ -26,10 +26,19 @@ func TestWrongValuesAreRejectedByName(t *testing.T) {
 		{"clusterNetwork.overlay.mut=1400", "at '/clusterNetwork/overlay': additional properties 'mut' not allowed"},
 		{"clusterNetwork.overlay.mtu=large", "at '/clusterNetwork/overlay/mtu'"},
 		{"clusterNetwork.overlay.encapsulation=gre", "at '/clusterNetwork/overlay/encapsulation'"},
-		{"controller.replicas=-1", "at '/controller/replicas': minimum"},
+		{"clusterNetwork.podCIDRs={999.1.1.1/24}", "at '/clusterNetwork/podCIDRs/0'"},
+		{"clusterNetwork.podCIDRs={10.0.0.0/33}", "at '/clusterNetwork/podCIDRs/0'"},
+		{"clusterNetwork.remapPools={fd00::/129}", "at '/clusterNetwork/remapPools/0'"},
+		{"clusterNetwork.overlay.mtu=-5", "at '/clusterNetwork/overlay/mtu'"},
+		{"clusterNetwork.overlay.mtu=70000", "at '/clusterNetwork/overlay/mtu'"},
+		{"controller.replicas=0", "at '/controller/replicas': minimum"},
 		{"controller.replicas=two", "at '/controller/replicas': got string, want integer"},
 		{"controller.replica=2", "at '/controller': additional properties 'replica' not allowed"},
 		{"controller.resources.limit.memory=1Gi", "at '/controller/resources': additional properties 'limit' not allowed"},
+		{"controller.resources.limits.memory=abc", "at '/controller/resources/limits/memory'"},
+		{"controller.resources.limits.memory=256 Mi", "at '/controller/resources/limits/memory'"},
+		{"gateway.resources.requests.cpu=-1", "at '/gateway/resources/requests/cpu'"},
+		{"gateway.priorityClassName=very important", "at '/gateway/priorityClassName'"},
 		{"controller.labels.team=7", "at '/controller/labels/team': got number, want string"},
 		{"controller.tolerations[0].opertor=Exists", "at '/controller/tolerations/0': additional properties 'opertor' not allowed"},
 		{"controller.affinity.node=a", "at '/controller/affinity': additional properties 'node' not allowed"},
@@ -51,6 +60,19 @@ func TestWrongValuesAreRejectedByName(t *testing.T) {
 	} {
 		if _, err := template(t, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--set %s: %v, want %q", c.set, err, c.want)
+		}
+	}
+}
+
+func TestValuesOfAllFormsAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, set := range []string{
+		"clusterNetwork.podCIDRs={10.0.0.0/8,fd00::/128,::/0,255.255.255.255/32}", "clusterNetwork.overlay.mtu=0", "clusterNetwork.overlay.mtu=1280",
+		"controller.resources.limits.memory=1.5Gi", "controller.resources.limits.cpu=0.5", "controller.resources.requests.cpu=100m", "gateway.resources.limits.memory=268435456",
+		"controller.priorityClassName=", "node.priorityClassName=team-a.high",
+	} {
+		if _, err := template(t, "--set", set); err != nil {
+			t.Errorf("--set %s: %v", set, err)
 		}
 	}
 }

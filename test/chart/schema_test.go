@@ -102,10 +102,18 @@ func TestSchemaOfTheClusterNetworkMatchesItsCRD(t *testing.T) {
 	}
 }
 
-var matches = regexp.MustCompile(`^self\.matches\('(.*)'\)$`)
+// Validation rules that have a form in JSON schema.
+var (
+	matches = regexp.MustCompile(`^self\.matches\('(.*)'\)$`)
+	zeroOr  = regexp.MustCompile(`^self == 0 \|\| self >= (\d+) && self <= (\d+)$`)
+)
+
+// cidr matches a CIDR of IPv4, or what could be one of IPv6; the API server checks the rest.
+const cidr = `^(((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])/(3[0-2]|[12]?[0-9])` +
+	`|[0-9a-fA-F]*:[0-9a-fA-F:.]*/(12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`
 
 // plain returns a schema of a CRD in plain JSON schema. Of its validation rules it keeps
-// those that are a pattern.
+// those that have a form there.
 func plain(schema map[string]any) map[string]any {
 	kept := make(map[string]any)
 	for _, name := range []string{"type", "maxLength", "maxItems", "minItems", "enum", "pattern", "minimum", "maximum"} {
@@ -120,7 +128,10 @@ func plain(schema map[string]any) map[string]any {
 			kept["pattern"] = pattern[1]
 		}
 		if strings.HasPrefix(rule, "isCIDR(self)") {
-			kept["pattern"] = "^[0-9a-fA-F:.]+/[0-9]{1,3}$"
+			kept["pattern"] = cidr
+		}
+		if bounds := zeroOr.FindStringSubmatch(rule); bounds != nil {
+			kept["anyOf"] = []any{map[string]any{"const": 0}, map[string]any{"minimum": json.Number(bounds[1]), "maximum": json.Number(bounds[2])}}
 		}
 	}
 	if items, ok := schema["items"].(map[string]any); ok {
