@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -99,6 +100,42 @@ func TestPagesQuoteFiguresOfTheRunInDocs(t *testing.T) {
 			if commit[1] != measured[1] {
 				t.Errorf("%s quotes figures of commit %s; docs/evidence/performance.md has those of %s", page, commit[1], measured[1])
 			}
+		}
+	}
+}
+
+// Figures of the run in pages that are not made from it.
+func TestPagesHaveTheFiguresOfTheRunInDocs(t *testing.T) {
+	t.Parallel()
+	run, err := result.ReadFile("../../docs/evidence/performance.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	median := func(test, subject, mode, metric string, unit float64) any {
+		t.Helper()
+		m, ok := result.Median(run.Samples, result.Key{Test: test, Subject: subject, Mode: mode, Unit: metric})
+		if !ok {
+			t.Fatalf("the run has no %s of %s in %s", metric, subject, test)
+		}
+		return m / unit
+	}
+	const stream, readme, sizing, gbit, mbit, mib = "tcp/streams=1/direction=a-to-b", "README.md", "docs/how-to/sizing.md", 1e9, 1e6, 1 << 20
+	large := median("memory/peak", "strait-5000-nodes", "", "peak-B", mib)
+	for _, c := range []struct {
+		page, text string
+		figures    []any
+	}{
+		{readme, "| one TCP stream | %.2f Gbit/s | %.0f Mbit/s |", []any{median(stream, "strait", "nogro", "bit/s", gbit), median(stream, "P", "nogro", "bit/s", mbit)}},
+		{readme, "| CPU time of the whole path per GB, both ends | %.1f s | %.1f s |", []any{median(stream, "strait", "nogro", "CPU-s/GB", 1), median(stream, "P", "nogro", "CPU-s/GB", 1)}},
+		{readme, "| memory of an idle gateway with 5,000 nodes and 100,000 routes | %.1f MiB |", []any{median("memory/idle", "strait-5000-nodes", "nogro", "resident-B", mib)}},
+		{sizing, "| one node, idle | %.0f MiB |", []any{median("memory/idle", "strait", "nogro", "resident-B", mib)}},
+		{sizing, "| 5,000 nodes with 100,000 routes, idle | %.0f MiB |", []any{median("memory/idle", "strait-5000-nodes", "nogro", "resident-B", mib)}},
+		{sizing, "| the same at its highest, while the configuration is read again under load | %.0f MiB |", []any{large}},
+		{sizing, "| 1,000,000 masqueraded flows | %.0f + 140,", []any{large}},
+		{sizing, "| 4,194,304 masqueraded flows | %.0f + 560,", []any{large}},
+	} {
+		if want := fmt.Sprintf(c.text, c.figures...); !strings.Contains(read(t, "../../"+c.page), want) {
+			t.Errorf("%s lacks %q, which docs/evidence/performance.json says", c.page, want)
 		}
 	}
 }
