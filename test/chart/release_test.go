@@ -66,13 +66,18 @@ func TestTheFilesOfAReleaseWork(t *testing.T) {
 	t.Run("command line", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
+		access := program.Kubeconfig(t, dir, "admin", kube.Start(t).Admin())
 		unpack(t, filepath.Join(dist, "strait-0.1.0-linux-"+runtime.GOARCH+".tar.gz"), dir)
-		for _, c := range []struct{ command, want string }{
-			{"version", "strait v0.1.0 ("}, {"demo", "steps passed in"}, {"uninstall --help", `(default "strait.dev/strait:0.1.0")`},
+		for _, c := range []struct {
+			command, want string
+			fails         bool
+		}{
+			{"version", "strait v0.1.0 (", false}, {"demo", "steps passed in", false}, {"uninstall --help", `(default "strait.dev/strait:0.1.0")`, false},
+			{"preflight --no-pods --kubeconfig " + access, ": all required resources can be read", true}, // the cluster has no node
 		} {
 			run := exec.CommandContext(t.Context(), filepath.Join(dir, "strait"), strings.Fields(c.command)...)
 			run.Env = []string{"HOME=" + t.TempDir(), "PATH=/nonexistent"}
-			if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), c.want) {
+			if out, err := run.CombinedOutput(); (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
 				t.Errorf("strait %s: %v, want %q:\n%s", c.command, err, c.want, out)
 			}
 		}
