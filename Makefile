@@ -75,7 +75,7 @@ flaky: ## run a tier (TIER, default test) N times (20), half of them beside two 
 vet: ## check formatting, words and commit subjects, and run go vet with every build tag (2 minutes)
 	@test/run vet
 
-lint: ## what vet does, and run golangci-lint (1 minute; 8 more to build it and the tree once)
+lint: ## what vet does, and run golangci-lint and actionlint (1 minute; 8 more to build it and the tree once)
 	@test/run lint
 
 fuzz: ## run every fuzz target for FUZZTIME each (60s)

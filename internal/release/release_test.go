@@ -226,6 +226,16 @@ func TestAForkSetsOneVariable(t *testing.T) {
 	}
 }
 
+// `go install PACKAGE@VERSION` refuses a module with such directives.
+func TestTheModuleCanBeInstalledByItsPath(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../go.mod")
+	must(t, err)
+	if found := regexp.MustCompile(`(?m)^(replace|exclude)\b.*`).Find(text); found != nil {
+		t.Errorf("go.mod has %q", found)
+	}
+}
+
 func TestAnUnreleasedVersionNamesTheCommitAndTheChanges(t *testing.T) {
 	t.Parallel()
 	tree := t.TempDir()
