@@ -16,6 +16,11 @@ func TestObjectReferenceIsCurrent(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("docs/reference/objects.md is out of date (%v); run: make generate", err)
 	}
+	for line := range strings.Lines(want) {
+		if strings.HasPrefix(line, "| `") && strings.HasSuffix(line, "|  |\n") {
+			t.Errorf("a field has no description: %s", line)
+		}
+	}
 	for _, says := range []string{
 		"## Peering\n", "| `acceptPrefixes` | list of [AcceptedCIDR](#acceptedcidr) |", "| `gateway.replicas` | integer | ", "Default: `2`", "### Columns of Peering\n", "| WHY | ", "-o wide",
 	} {

@@ -122,9 +122,10 @@ type ServicesReport struct {
 	// +optional
 	Synced bool `json:"synced,omitempty"`
 
-	// Received is the number of Services, Refused of those that are malformed or exceed the
-	// limits of the Peering.
+	// Received is the number of Services.
 	Received int32 `json:"received"` // required, see PeeringServicesStatus
+
+	// Refused is the number of Services that are malformed or exceed the limits of the Peering.
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
 

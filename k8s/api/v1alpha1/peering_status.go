@@ -84,12 +84,15 @@ type PeeringServicesStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Receiver string `json:"receiver,omitempty"`
 
-	// Imported is the number of the remote cluster's Services that are imported; Refused of
-	// those that are not, because they are not permitted or not supported; Failed of those
-	// that this cluster could not import.
+	// Imported is the number of the remote cluster's Services that are imported.
 	Imported int32 `json:"imported"` // required: an object that loses its last field when it is applied becomes null, which is invalid
+
+	// Refused is the number of Services that are not imported because they are not permitted or
+	// not supported.
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
+
+	// Failed is the number of Services that this cluster could not import.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
 

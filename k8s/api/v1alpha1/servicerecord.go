@@ -10,10 +10,12 @@ import (
 // multicluster.x-k8s.io), with its endpoints. All addresses are those of the exporting
 // cluster. Gateways exchange records, and the importing cluster translates them.
 type ServiceRecord struct {
-	// Namespace and Name are those of the Service, and of its ServiceExport.
+	// Namespace is that of the Service, and of its ServiceExport.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
+
+	// Name is that of the Service, and of its ServiceExport.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
@@ -61,10 +63,12 @@ type ServiceRecord struct {
 	// +kubebuilder:validation:MaxLength=63
 	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
 
-	// Labels and Annotations are those that the ServiceExport exports.
+	// Labels are those that the ServiceExport exports.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations are those that the ServiceExport exports.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -92,17 +96,23 @@ const MaxServicePorts = 1024
 
 // ServiceRecordPort is a port of an exported Service or of its endpoints.
 type ServiceRecordPort struct {
+	// Name of the port. A port of endpoints belongs to the port of the Service with the same
+	// name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
+	// Protocol is TCP, UDP or SCTP.
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
 	Protocol corev1.Protocol `json:"protocol"`
 
+	// AppProtocol is the application protocol that the Service states, for instance
+	// kubernetes.io/h2c.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	AppProtocol *string `json:"appProtocol,omitempty"`
 
+	// Port is the number of the port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
@@ -110,6 +120,7 @@ type ServiceRecordPort struct {
 
 // ServiceRecordEndpoints are endpoints with the same IP family and ports.
 type ServiceRecordEndpoints struct {
+	// AddressType is the IP family of the endpoints.
 	// +kubebuilder:validation:Enum=IPv4;IPv6
 	AddressType discoveryv1.AddressType `json:"addressType"`
 
@@ -119,6 +130,7 @@ type ServiceRecordEndpoints struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Ports []ServiceRecordPort `json:"ports,omitempty"`
 
+	// Endpoints are the endpoints, ready or not.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
@@ -132,18 +144,25 @@ type ServiceRecordEndpoint struct {
 	// +kubebuilder:validation:MaxLength=39
 	Address string `json:"address"`
 
+	// Hostname is the name of the endpoint below that of a Headless Service.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Hostname string `json:"hostname,omitempty"`
 
+	// Zone is that of the endpoint in the exporting cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Zone string `json:"zone,omitempty"`
 
+	// Ready is true if the endpoint is ready for connections, and not terminating.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
+
+	// Serving is true if the endpoint is ready, also while it terminates.
 	// +optional
 	Serving bool `json:"serving,omitempty"`
+
+	// Terminating is true if the endpoint is ending.
 	// +optional
 	Terminating bool `json:"terminating,omitempty"`
 }
