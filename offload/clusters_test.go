@@ -215,6 +215,60 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
+// carries runs a pod with a ConfigMap and a Secret, which the borrower may read because the pod
+// refers to them, and removes it.
+func (p *pair) carries(t *testing.T) {
+	t.Helper()
+	_, err := p.a.ConfigMaps("shop").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"color": "blue"}}, metav1.CreateOptions{})
+	must(t, err)
+	for name, kind := range map[string]corev1.SecretType{"password": corev1.SecretTypeOpaque, "unrelated": corev1.SecretTypeOpaque} {
+		_, err := p.a.Secrets("shop").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Type: kind, Data: map[string][]byte{"key": []byte(name)}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	_, err = p.b.Secrets("shop").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "provider"}}, metav1.CreateOptions{})
+	must(t, err)
+	refer := func(secret string, optional bool) func(pod *corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+			pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, Optional: &optional}}}}
+		}
+	}
+	p.pod(t, "needs-both", refer("password", false))
+	p.pod(t, "needs-another", refer("none", false))
+	p.pod(t, "needs-none", refer("none", true))
+	p.pod(t, "spies", refer("provider", true))
+	p.awaitTwin(t, "needs-both", "")
+	p.awaitTwin(t, "needs-none", "")
+	secret, err := p.b.Secrets("shop").Get(t.Context(), "password", metav1.GetOptions{})
+	must(t, err)
+	copied, err := p.b.ConfigMaps("shop").Get(t.Context(), "settings", metav1.GetOptions{})
+	must(t, err)
+	if string(secret.Data["key"]) != "password" || copied.Data["color"] != "blue" {
+		t.Errorf("the twin finds %q and %v", secret.Data, copied.Data)
+	}
+	if _, err := p.b.Secrets("shop").Get(t.Context(), "unrelated", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a Secret that no pod needs is in the provider: %v", err)
+	}
+	for name, reason := range map[string]string{"needs-another": "ObjectMissing", "spies": "NameTaken"} {
+		p.awaitPod(t, name, "waits", func(pod *corev1.Pod) bool {
+			return pod.Status.Phase == corev1.PodPending && pod.Status.Reason == reason && pod.Status.Message != ""
+		})
+		if _, missing := get(t.Context(), p.b, name); missing == "" {
+			t.Errorf("%s has a twin", name)
+		}
+		await(t, "an event says why "+name+" waits", func(ctx context.Context) string {
+			events, err := p.a.Events("shop").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name + ",reason=" + reason})
+			if err != nil || len(events.Items) == 0 {
+				return fmt.Sprint("none, ", err)
+			}
+			return ""
+		})
+	}
+	for _, name := range []string{"needs-both", "needs-another", "needs-none", "spies"} {
+		must(t, p.a.Pods("shop").Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+}
+
 // limited checks that the agents have no right beyond those that they need.
 func (p *pair) limited(t *testing.T) {
 	other := rest.CopyConfig(p.asA)
@@ -289,6 +343,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 		t.Errorf("the twin has node %q, volumes %v, labels %v", twin.Spec.NodeName, twin.Spec.Volumes, twin.Labels)
 	}
 	p.starts(t, twin)
+	p.carries(t)
 	p.awaitPod(t, "web-0", "is ready at its mapped address", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.PodIP == "10.71.2.9" })
 
 	// Both agents are killed and come back.
@@ -319,6 +374,14 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 			return pod.Status.Phase == corev1.PodPending && pod.Status.Reason == reason && pod.Status.Message != ""
 		})
 	}
+
+	await(t, "the copies of what no pod needs are deleted", func(ctx context.Context) string {
+		secrets, err := p.b.Secrets("shop").List(ctx, metav1.ListOptions{LabelSelector: "strait.dev/peering=a"})
+		if err != nil || len(secrets.Items) > 0 {
+			return fmt.Sprint(secrets.Items, err)
+		}
+		return ""
+	})
 
 	for _, name := range []string{"web-0", "web-1", "host", "root"} {
 		must(t, p.a.Pods("shop").Delete(t.Context(), name, metav1.DeleteOptions{}))

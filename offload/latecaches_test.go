@@ -122,8 +122,8 @@ func TestAListForAFormerRunOfTheLenderHasNoEffect(t *testing.T) {
 	w := running(t)
 	w.turmoil = 0
 	b := w.borrowers[0]
-	list, _ := borrower.List(sorted(w.pods), virtual)
-	late, err := protocol.Desired{Epoch: w.lending.state.Epoch, Term: b.term, Sequence: b.sequence + 1000, Pods: list}.Encode()
+	list, objects := borrower.List(sorted(w.pods), describe, b.shelf)
+	late, err := protocol.Desired{Epoch: w.lending.state.Epoch, Term: b.term, Sequence: b.sequence + 1000, Pods: list, Objects: objects}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package offload_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 func (w *world) step() {
 	w.now, w.jobsEnd = w.now.Add(time.Second), true
 	name := pick(w, names)
-	switch w.rand.IntN(24) {
+	switch w.rand.IntN(25) {
 	case 0, 1:
 		w.createPod(name, pick(w, []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
 	case 2:
@@ -42,6 +44,17 @@ func (w *world) step() {
 		}
 	case 18:
 		w.consumerUp, w.providerUp, w.linkUp = w.chance(80), w.chance(80), w.chance(80)
+	case 19:
+		for _, config := range configs {
+			if !w.chance(30) {
+				continue
+			}
+			if w.configs[config] != "" && w.chance(10) {
+				w.deleteConfig(config)
+			} else {
+				w.setConfig(config)
+			}
+		}
 	default:
 		w.consumerUp, w.providerUp, w.linkUp = true, true, true
 	}
@@ -77,6 +90,9 @@ func (w *world) fail() {
 // heal lets everything work, without other events, for long enough to reach a common state.
 func (w *world) heal() {
 	w.consumerUp, w.providerUp, w.linkUp, w.jobsEnd = true, true, true, false
+	if _, exists := w.configs[configs[0]]; !exists {
+		w.setConfig(configs[0])
+	}
 	w.borrowers = w.borrowers[len(w.borrowers)-1:]
 	for range 60 {
 		w.now = w.now.Add(10 * time.Second)
@@ -88,7 +104,7 @@ func (w *world) heal() {
 		for len(w.inFlight) > 0 {
 			w.carry()
 		}
-		w.lending.records, w.lending.twins = sorted(w.records), sorted(w.twins)
+		w.lending.fill(w)
 		w.lend()
 		for _, name := range names {
 			w.kubelet(name)
@@ -116,12 +132,26 @@ func (w *world) differences() (all []string) {
 			report("%s is %s, its twin %s", pod.UID, pod.Status.Phase, twin.Status.Phase)
 		}
 	}
+	used := slices.ContainsFunc(slices.Collect(maps.Values(w.pods)), func(p *corev1.Pod) bool { return !translate.Final(p.Status.Phase) })
+	for _, name := range configs {
+		value, exists := w.configs[name]
+		is := w.copies[name]
+		switch {
+		case is != nil && !used:
+			report("ConfigMap %s has a copy that no pod needs", name)
+		case exists && used && is == nil:
+			report("ConfigMap %s has no copy", name)
+		case is != nil && is.Data["value"] != value:
+			report("ConfigMap %s has the value %q, its copy %q", name, value, is.Data["value"])
+		}
+	}
 	return all
 }
 
 // Whatever stops between any two requests: no twin is made of a pod that the consumer removed on
 // the word of the lender, or that has finished; none is deleted that the consumer wants; a pod
-// object is removed only when it was deleted and has no twin; phases only advance. The world
+// object is removed only when it was deleted and has no twin; phases only advance; no twin starts
+// without its ConfigMap, and no copy is deleted that a pod needs. The world
 // checks these in every write. And once everything works, both clusters have the same pods.
 func TestNothingIsLostOrDoubledWhateverStops(t *testing.T) {
 	t.Parallel()
@@ -129,7 +159,7 @@ func TestNothingIsLostOrDoubledWhateverStops(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(t, seed)
 		w.turmoil = int(seed%3) * 30
-		for range 600 {
+		for range 700 {
 			w.step()
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
@@ -145,7 +175,7 @@ func TestNothingIsLostOrDoubledWhateverStops(t *testing.T) {
 		removed, finished = removed+len(w.removed), finished+len(w.final)
 	}
 	t.Logf("%d twins, %d pods removed, %d finished", twins, removed, finished)
-	if twins < 800 || removed < 500 || finished < 300 {
+	if twins < 500 || removed < 500 || finished < 300 {
 		t.Error("hardly anything happened: the test shows little")
 	}
 }
@@ -272,7 +302,7 @@ func TestEachFailureEndsAsItHasTo(t *testing.T) {
 
 // lendAll is a pass of the lender whose caches are up to date.
 func (w *world) lendAll() {
-	w.lending.records, w.lending.twins = sorted(w.records), sorted(w.twins)
+	w.lending.fill(w)
 	w.lend()
 }
 

@@ -37,10 +37,13 @@ type world struct {
 	consumerUp bool
 	term       int32 // of the newest borrower
 	borrowers  []*borrowing
+	configs    map[string]string // ConfigMaps: one value each, by name
+	lacked     map[string]bool   // those that did not exist for a moment
 
 	// The provider.
 	records    map[string]*corev1.PodTemplate
 	twins      map[string]*corev1.Pod
+	copies     map[string]*corev1.ConfigMap
 	providerUp bool
 	stored     int32 // term
 	lending    *lending
@@ -66,6 +69,8 @@ type borrowing struct {
 	heard    *lending // whose stream it reads; nil: none
 	said     map[string]*protocol.PodStatus
 	sent     string // digest and epoch of the last list
+	needs    []string
+	shelf    *borrower.Shelf
 }
 
 // lending is one run of the lender.
@@ -73,7 +78,9 @@ type lending struct {
 	state    *lender.State
 	records  []*corev1.PodTemplate
 	twins    []*corev1.Pod
+	copies   []lender.Copy
 	statuses []*protocol.PodStatus
+	needs    []string
 }
 
 const space = "shop"
@@ -81,6 +88,7 @@ const space = "shop"
 var (
 	virtual = translate.Node{Name: "strait-b", Addresses: []string{"10.0.1.9"}}
 	names   = []string{"web-0", "web-1", "job"}
+	configs = []string{"config", "extra"} // a pod needs the first one, and may lack the second one
 	reach   = translate.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})
 )
 
@@ -88,8 +96,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, rand: rand.New(rand.NewPCG(seed, 53)), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		pods: make(map[string]*corev1.Pod), records: make(map[string]*corev1.PodTemplate), twins: make(map[string]*corev1.Pod),
+		configs: make(map[string]string), lacked: make(map[string]bool), copies: make(map[string]*corev1.ConfigMap),
 		consumerUp: true, providerUp: true, linkUp: true,
 		live: make(map[string]bool), removed: make(map[string]bool), made: make(map[string]int), final: make(map[string]bool), policy: make(map[string]corev1.RestartPolicy),
+	}
+	for _, name := range configs {
+		w.setConfig(name)
 	}
 	w.startBorrower(false)
 	w.startLender()
@@ -125,8 +137,11 @@ func (w *world) createPod(name string, policy corev1.RestartPolicy) {
 	uid := fmt.Sprintf("u-%d", w.next())
 	w.pods[name] = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, UID: types.UID(uid), ResourceVersion: w.version()},
-		Spec:       corev1.PodSpec{NodeName: virtual.Name, RestartPolicy: policy, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+		Spec: corev1.PodSpec{NodeName: virtual.Name, RestartPolicy: policy, Containers: []corev1.Container{{Name: "c", Image: "i", EnvFrom: []corev1.EnvFromSource{
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: configs[0]}}},
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: configs[1]}, Optional: new(true)}},
+		}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	w.live[uid], w.policy[uid] = true, policy
 }
@@ -145,6 +160,15 @@ func (w *world) deletePod(name string) {
 	}
 	at := metav1.NewTime(w.now)
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.ResourceVersion = &at, new(int64(30)), w.version()
+}
+
+// setConfig gives a ConfigMap a new value.
+func (w *world) setConfig(name string) { w.configs[name] = w.version() }
+
+// deleteConfig deletes a ConfigMap.
+func (w *world) deleteConfig(name string) {
+	delete(w.configs, name)
+	w.lacked[name] = true
 }
 
 // killTwin is kubectl delete in the provider.
@@ -185,7 +209,7 @@ func (w *world) startBorrower(keepOld bool) {
 		w.borrowers = nil
 	}
 	w.term++
-	w.borrowers = append(w.borrowers, &borrowing{term: w.term})
+	w.borrowers = append(w.borrowers, &borrowing{term: w.term, shelf: borrower.NewShelf()})
 }
 
 // listen reads the status stream from its beginning, or what is new in it.
@@ -206,6 +230,49 @@ func (w *world) listen(b *borrowing) {
 	for _, s := range w.lending.statuses {
 		b.said[s.UID] = s
 	}
+	b.needs = w.lending.needs
+}
+
+func describe(pod *corev1.Pod) *borrower.Template { return borrower.Describe(pod, virtual) }
+
+// content returns the encoded content of a ConfigMap.
+func (w *world) content(name string) (text []byte, hash string) {
+	text, hash, err := protocol.EncodeContent(&protocol.Content{ConfigMap: &protocol.ConfigMap{Data: map[string]string{"value": w.configs[name]}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return text, hash
+}
+
+// read reads the ConfigMaps that are due.
+func (w *world) read(b *borrowing) {
+	b.shelf.Refer(b.cache, describe)
+	for _, o := range b.shelf.Due(w.now, 100) {
+		switch _, exists := w.configs[o.Name]; {
+		case !w.consumerUp || w.chance(w.turmoil/3):
+			b.shelf.Failed(o.Key(), "no answer", w.now)
+		case !exists:
+			b.shelf.Absent(o.Key(), w.now)
+		default:
+			text, hash := w.content(o.Name)
+			b.shelf.Found(o.Key(), hash, len(text), w.now)
+		}
+	}
+}
+
+// sendContents sends what the lender needs.
+func (w *world) sendContents(b *borrowing) {
+	for _, o := range b.shelf.Having(b.needs) {
+		text, hash := w.content(o.Name)
+		if !w.consumerUp || hash != o.Hash {
+			continue
+		}
+		c, err := protocol.DecodeContent(text, hash)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_ = w.lending.state.Put(hash, len(text), c, w.now) // the list may be in transit
+	}
 }
 
 // borrow is one pass of a borrower.
@@ -216,12 +283,13 @@ func (w *world) borrow(b *borrowing) {
 	if w.consumerUp && w.chance(70-w.turmoil) {
 		b.cache = sorted(w.pods)
 	}
-	list, templates := borrower.List(b.cache, virtual)
+	w.read(b)
+	list, objects := borrower.List(b.cache, describe, b.shelf)
 	if b.heard != nil && w.linkUp {
 		epoch := b.heard.state.Epoch
-		if sent := protocol.Digest(list) + epoch; sent != b.sent {
+		if sent := protocol.Digest(list, objects) + epoch; sent != b.sent {
 			b.sequence++
-			text, err := protocol.Desired{Epoch: epoch, Term: b.term, Sequence: b.sequence, Pods: list}.Encode()
+			text, err := protocol.Desired{Epoch: epoch, Term: b.term, Sequence: b.sequence, Pods: list, Objects: objects}.Encode()
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -230,21 +298,28 @@ func (w *world) borrow(b *borrowing) {
 				b.sent = sent // the response arrived
 			}
 		}
-		for _, entry := range list {
-			if said := b.said[entry.UID]; said != nil && said.State == protocol.StateUnknown && templates[entry.Hash] != nil && b.heard == w.lending {
-				template, err := protocol.DecodeTemplate(templates[entry.Hash], entry.Hash)
+		for _, pod := range b.cache {
+			if said := b.said[string(pod.UID)]; said != nil && said.State == protocol.StateUnknown && pod.DeletionTimestamp == nil && b.heard == w.lending {
+				text, hash, err := borrower.Encode(pod, virtual)
 				if err != nil {
 					w.t.Fatal(err)
 				}
-				_ = w.lending.state.Stock(entry.Hash, template) // the list may be in transit
+				template, err := protocol.DecodeTemplate(text, hash)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				_ = w.lending.state.Stock(hash, template) // the list may be in transit
 			}
+		}
+		if b.heard == w.lending {
+			w.sendContents(b)
 		}
 	}
 	v := &borrower.View{
-		Peering: "b", Node: virtual, Fresh: b.heard != nil, Lent: []string{space}, Now: metav1.NewTime(w.now), Reach: reach,
+		Peering: "b", Node: virtual, Fresh: b.heard != nil, Lent: []string{space}, Now: metav1.NewTime(w.now), Reach: reach, Shelf: b.shelf,
 	}
 	for _, pod := range b.cache {
-		if write := borrower.Decide(pod, b.said[string(pod.UID)], borrower.ConsentGiven, v); write != nil && w.consumerUp {
+		if write := borrower.Decide(pod, describe(pod), b.said[string(pod.UID)], borrower.ConsentGiven, v); write != nil && w.consumerUp {
 			w.writePod(write)
 		}
 	}
@@ -280,7 +355,24 @@ func (w *world) writePod(write *borrower.Write) {
 
 func (w *world) startLender() {
 	w.lending = &lending{state: lender.NewState("a", protocol.Hash([]byte(w.version())), w.stored)}
-	w.lending.records, w.lending.twins = sorted(w.records), sorted(w.twins)
+	w.lending.fill(w)
+}
+
+// fill brings the lender's caches up to date.
+func (l *lending) fill(w *world) {
+	l.records, l.twins, l.copies = sorted(w.records), sorted(w.twins), w.described()
+}
+
+// described returns what the lender's cache has of the copies.
+func (w *world) described() (all []lender.Copy) {
+	for _, m := range sorted(w.copies) {
+		text, hash, err := protocol.EncodeContent(translate.ConfigMapContent(m))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, lender.Copy{Kind: protocol.KindConfigMap, ObjectMeta: m.ObjectMeta, Hash: hash, Size: len(text)})
+	}
+	return all
 }
 
 // deliver hands a list to the lender, as its server does.
@@ -308,14 +400,42 @@ func (w *world) lend() {
 	if w.providerUp && w.chance(70-w.turmoil) {
 		l.twins = sorted(w.twins)
 	}
-	known := map[string]lender.Namespace{space: {Lent: true, Read: true, Records: l.records, Twins: l.twins}}
-	writes, statuses, _ := l.state.Decide(known, w.now)
-	l.statuses = statuses
-	for _, write := range writes {
-		if w.providerUp {
-			w.write(write)
-		}
+	if w.providerUp && w.chance(70-w.turmoil) {
+		l.copies = w.described()
 	}
+	known := map[string]lender.Namespace{space: {Lent: true, Read: true, Records: l.records, Twins: l.twins, Copies: l.copies}}
+	d := l.state.Decide(known, w.now)
+	l.statuses, l.needs = d.Statuses, d.Needs
+	if !w.providerUp {
+		return
+	}
+	for _, write := range d.Objects {
+		w.writeCopy(write)
+	}
+	for _, write := range d.Writes {
+		w.write(write)
+	}
+}
+
+// writeCopy is the API server of the provider for ConfigMaps.
+func (w *world) writeCopy(write *lender.ObjectWrite) {
+	name := write.Object.GetName()
+	is := w.copies[name]
+	if write.Act == lender.CreateObject && is != nil || write.Act != lender.CreateObject && (is == nil || is.ResourceVersion != write.Object.GetResourceVersion()) {
+		return
+	}
+	if write.Act == lender.DeleteObject {
+		for _, twin := range w.twins {
+			if uid := twin.Labels[translate.OriginLabel]; w.live[uid] && !w.final[uid] && !w.lacked[name] {
+				w.t.Errorf("the copy of %s is deleted, which a pod needs and the consumer has", name)
+			}
+		}
+		delete(w.copies, name)
+		return
+	}
+	copied := write.Object.(*corev1.ConfigMap).DeepCopy()
+	copied.UID, copied.ResourceVersion = "m", w.version()
+	w.copies[name] = copied
 }
 
 // write is the API server of the provider, after the lender has read what the write assumes.
@@ -368,6 +488,9 @@ func (w *world) write(write *lender.Write) {
 }
 
 func (w *world) createTwin(name, uid string, twin *corev1.Pod) {
+	if w.made[uid] == 0 && w.copies[configs[0]] == nil {
+		w.t.Errorf("a twin of %s is made before its ConfigMap", uid)
+	}
 	switch {
 	case w.removed[uid]:
 		w.t.Errorf("a twin of %s is made, which the consumer removed on the word of the lender", uid)

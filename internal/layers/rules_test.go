@@ -21,7 +21,8 @@ var layers = [][]string{
 	{"tun", "node"},
 	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
-	{"offload/protocol", "offload/translate", "offload/lease"},
+	{"offload/protocol", "offload/lease"},
+	{"offload/translate"},
 	{"offload/identity"},
 	{"offload/lender", "offload/borrower"},
 	{"internal/health"},

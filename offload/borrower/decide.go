@@ -37,6 +37,7 @@ type View struct {
 	Lent    []string        // namespaces that the lender offers
 	Reach   []merge.Mapping // of the other cluster's pods
 	Now     metav1.Time
+	Shelf   *Shelf
 }
 
 // Write is a change of one pod, given its version: a status, or its removal.
@@ -45,10 +46,32 @@ type Write struct {
 	Status *corev1.PodStatus // nil: remove the pod
 }
 
-// List returns the list for the lender: all pods of the node that were offered to it; and the
-// templates by their hash.
-func List(pods []*corev1.Pod, node translate.Node) (list []protocol.Pod, templates map[string][]byte) {
-	templates = make(map[string][]byte)
+// Template describes what the lender gets of a pod.
+type Template struct {
+	Hash       string
+	References []translate.Reference
+	Err        error // it cannot have a twin
+}
+
+// Describe returns the description of a pod's template.
+func Describe(pod *corev1.Pod, node translate.Node) *Template {
+	t := &Template{References: translate.PodReferences(pod)}
+	_, t.Hash, t.Err = Encode(pod, node)
+	return t
+}
+
+// Encode returns the encoded template of a pod, with its hash.
+func Encode(pod *corev1.Pod, node translate.Node) (text []byte, hash string, err error) {
+	t, err := translate.Template(pod, node)
+	if err != nil {
+		return nil, "", err
+	}
+	return protocol.EncodeTemplate(t)
+}
+
+// List returns the list for the lender: all pods of the node that were offered to it, and the
+// objects to which those refer that have not finished. of describes pods.
+func List(pods []*corev1.Pod, of func(*corev1.Pod) *Template, shelf *Shelf) (list []protocol.Pod, objects []protocol.Object) {
 	for _, pod := range pods {
 		if !offered(pod) {
 			continue
@@ -59,31 +82,22 @@ func List(pods []*corev1.Pod, node translate.Node) (list []protocol.Pod, templat
 			if pod.DeletionGracePeriodSeconds != nil {
 				entry.Grace = *pod.DeletionGracePeriodSeconds
 			}
-		} else if text, hash, err := template(pod, node); err == nil {
-			entry.Hash, templates[hash] = hash, text
+		} else if t := of(pod); t.Err == nil {
+			entry.Hash = t.Hash
 		} else {
 			entry.Hash = protocol.Hash(nil) // refused by this version only: the lender keeps what it has
 		}
 		list = append(list, entry)
 	}
 	slices.SortFunc(list, func(a, b protocol.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	return list, templates
+	return list, shelf.list()
 }
 
-// template returns the encoded template of a pod.
-func template(pod *corev1.Pod, node translate.Node) (text []byte, hash string, err error) {
-	t, err := translate.Template(pod, node)
-	if err != nil {
-		return nil, "", err
-	}
-	return protocol.EncodeTemplate(t)
-}
-
-// Decide returns the next write for a pod of the node, nil if there is none. said is what the
-// lender says about it, nil if nothing.
-func Decide(pod *corev1.Pod, said *protocol.PodStatus, consent Consent, v *View) *Write {
+// Decide returns the next write for a pod of the node, nil if there is none. t describes the pod's
+// template, said is what the lender says about it, nil if nothing.
+func Decide(pod *corev1.Pod, t *Template, said *protocol.PodStatus, consent Consent, v *View) *Write {
 	if !offered(pod) {
-		return offer(pod, consent, v)
+		return offer(pod, t, consent, v)
 	}
 	if !v.Fresh || said == nil {
 		return nil
@@ -94,7 +108,8 @@ func Decide(pod *corev1.Pod, said *protocol.PodStatus, consent Consent, v *View)
 			return &Write{Pod: pod}
 		}
 	case protocol.StatePending:
-		return status(pod, translate.Waiting(pod, "", ""))
+		reason, message := v.Shelf.missing(pod.Namespace, t.References)
+		return status(pod, translate.Waiting(pod, reason, message))
 	case protocol.StateRefused:
 		return status(pod, translate.Waiting(pod, said.Reason, said.Message))
 	case protocol.StateMade:
@@ -104,7 +119,7 @@ func Decide(pod *corev1.Pod, said *protocol.PodStatus, consent Consent, v *View)
 }
 
 // offer decides on a pod that the lender does not know.
-func offer(pod *corev1.Pod, consent Consent, v *View) *Write {
+func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return &Write{Pod: pod}
@@ -115,8 +130,8 @@ func offer(pod *corev1.Pod, consent Consent, v *View) *Write {
 	case !slices.Contains(v.Lent, pod.Namespace):
 		return status(pod, translate.Waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace))
 	}
-	if _, _, err := template(pod, v.Node); err != nil {
-		return status(pod, translate.Waiting(pod, "FieldRefused", err.Error()))
+	if t.Err != nil {
+		return status(pod, translate.Waiting(pod, "FieldRefused", t.Err.Error()))
 	}
 	is := translate.Waiting(pod, "", "")
 	is.Conditions = append(is.Conditions, corev1.PodCondition{

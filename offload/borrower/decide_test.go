@@ -21,9 +21,11 @@ var (
 
 // view is what a borrower sees while everything works.
 func view() *borrower.View {
-	return &borrower.View{Peering: "b", Node: node, Fresh: true, Lent: []string{"shop"}, Now: now,
+	return &borrower.View{Peering: "b", Node: node, Fresh: true, Lent: []string{"shop"}, Now: now, Shelf: borrower.NewShelf(),
 		Reach: translate.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})}
 }
+
+func describe(p *corev1.Pod) *borrower.Template { return borrower.Describe(p, node) }
 
 func pod(conditions ...corev1.PodCondition) *corev1.Pod {
 	return &corev1.Pod{
@@ -59,7 +61,7 @@ func TestAPodIsOfferedWhenBothClustersConsent(t *testing.T) {
 	} {
 		v := view()
 		v.Lent, v.Fresh = c.lent, c.fresh
-		w := borrower.Decide(c.pod, nil, c.consent, v)
+		w := borrower.Decide(c.pod, describe(c.pod), nil, c.consent, v)
 		got := ""
 		if w != nil && w.Status != nil {
 			got = w.Status.Reason
@@ -96,7 +98,7 @@ func TestAPodObjectIsRemovedWhenItIsCertainThatItHasNoTwin(t *testing.T) {
 	} {
 		v := view()
 		v.Fresh = c.fresh
-		w := borrower.Decide(c.pod, c.said, borrower.ConsentGiven, v)
+		w := borrower.Decide(c.pod, describe(c.pod), c.said, borrower.ConsentGiven, v)
 		if removed := w != nil && w.Status == nil; removed != c.removed {
 			t.Errorf("%s: removed is %v", name, removed)
 		}
@@ -112,13 +114,13 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 		{UID: "u-1", State: protocol.StateMade, Made: 1, Status: &corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.2.9"}},
 			Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}},
 	} {
-		w := borrower.Decide(p, said, borrower.ConsentGiven, v)
+		w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, v)
 		if w == nil || w.Status == nil || w.Status.Reason != said.Reason || w.Status.Message != said.Message {
 			t.Fatalf("in state %s it writes %+v", said.State, w)
 		}
 		p.Status = *w.Status
 		v.Now = metav1.NewTime(v.Now.Add(time.Minute))
-		if w := borrower.Decide(p, said, borrower.ConsentGiven, v); w != nil {
+		if w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, v); w != nil {
 			t.Errorf("in state %s it writes again: %+v", said.State, w.Status)
 		}
 	}
@@ -133,11 +135,11 @@ func TestTheListHasThePodsThatTheLenderMayKnow(t *testing.T) {
 	runs.Name, runs.UID = "web-1", "u-2"
 	ends.Name, ends.UID = "web-2", "u-3"
 	done.Name, done.UID, done.Status.Phase = "web-3", "u-4", corev1.PodSucceeded
-	list, templates := borrower.List([]*corev1.Pod{done, ends, runs, never}, node)
+	list, _ := borrower.List([]*corev1.Pod{done, ends, runs, never}, describe, borrower.NewShelf())
 	if len(list) != 3 || list[0].UID != "u-2" || list[1].UID != "u-3" || list[2].UID != "u-4" {
 		t.Fatalf("%+v", list)
 	}
-	if list[0].Deleting || templates[list[0].Hash] == nil || !list[1].Deleting || list[1].Grace != 7 || !list[2].Finished {
+	if list[0].Deleting || list[0].Hash != describe(runs).Hash || !list[1].Deleting || list[1].Grace != 7 || !list[2].Finished {
 		t.Errorf("%+v", list)
 	}
 }

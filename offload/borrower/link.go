@@ -48,6 +48,7 @@ type link struct {
 	mu       sync.Mutex
 	hello    *protocol.Hello                // nil: no stream yet
 	said     map[string]*protocol.PodStatus // by UID
+	needs    []string                       // hashes of contents
 	synced   bool                           // said is complete
 	received time.Time                      // when the last message was received
 }
@@ -88,6 +89,7 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 type state struct {
 	hello *protocol.Hello
 	said  map[string]*protocol.PodStatus
+	needs []string
 	alive bool // a message was received recently
 	fresh bool // and said is complete
 }
@@ -100,7 +102,7 @@ func (l *link) state(uids map[string]bool, now time.Time) state {
 		maps.DeleteFunc(l.said, func(uid string, _ *protocol.PodStatus) bool { return !uids[uid] })
 	}
 	alive := l.hello != nil && now.Sub(l.received) < protocol.Silence
-	return state{hello: l.hello, said: maps.Clone(l.said), alive: alive, fresh: alive && l.synced}
+	return state{hello: l.hello, said: maps.Clone(l.said), needs: l.needs, alive: alive, fresh: alive && l.synced}
 }
 
 // run keeps a status stream open until ctx ends.
@@ -166,7 +168,7 @@ func (l *link) take(m protocol.Message, first bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if first {
-		l.synced, l.said = false, make(map[string]*protocol.PodStatus)
+		l.synced, l.said, l.needs = false, make(map[string]*protocol.PodStatus), nil
 	}
 	l.received = time.Now()
 	switch {
@@ -179,6 +181,8 @@ func (l *link) take(m protocol.Message, first bool) error {
 		if l.said[m.Pod.UID] = m.Pod; len(l.said) > maxSaid {
 			return fmt.Errorf("the lender speaks of more than %d pods", maxSaid)
 		}
+	case m.Needs != nil:
+		l.needs = m.Needs.Hashes
 	case m.Synced:
 		l.synced = true
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -67,9 +69,17 @@ type borrower struct {
 	sequence   int64
 	sentDigest string // of the list that the lender with the epoch sentEpoch has accepted
 	sentEpoch  string
-	sent       map[string]time.Time // templates, by hash
-	consents   map[string]consent   // by namespace
-	renewed    time.Time            // the lease
+	sent       map[string]time.Time // templates and contents, by hash
+	shelf      *Shelf
+	templates  map[types.UID]described
+	consents   map[string]consent // by namespace
+	renewed    time.Time          // the lease
+}
+
+// described is the description of a pod's template, at a version of the pod.
+type described struct {
+	*Template
+	version string
 }
 
 type consent struct {
@@ -90,6 +100,7 @@ func Run(ctx context.Context, o Options) error {
 		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(holder)},
 		peerings: own.Peerings().Cache(o.Peering), woken: make(chan struct{}, 1),
 		sent: make(map[string]time.Time), consents: make(map[string]consent),
+		shelf: NewShelf(), templates: make(map[types.UID]described),
 	}
 	if err := b.peerings.Notify(b.wake); err != nil {
 		return err
@@ -235,6 +246,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		uids[string(pod.UID)] = true
 	}
 	s := b.link.state(uids, now)
+	maps.DeleteFunc(b.templates, func(uid types.UID, _ described) bool { return !uids[string(uid)] })
 	again = renewEvery
 	soon := func(failed error) {
 		if failed != nil {
@@ -253,9 +265,14 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		return again, err
 	}
 	if s.fresh {
+		b.shelf.Refer(pods, b.describe)
+		b.read(ctx, now)
+		if next := b.shelf.Next(); !next.IsZero() {
+			again = min(again, max(retry, next.Sub(now)))
+		}
 		soon(b.send(ctx, pods, s, now))
 	}
-	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second))}
+	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf}
 	if s.hello != nil {
 		v.Lent = s.hello.Namespaces
 	}
@@ -267,7 +284,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		if v.Fresh && !offered(pod) {
 			of = b.consent(ctx, pod.Namespace, now)
 		}
-		w := Decide(pod, s.said[string(pod.UID)], of, v)
+		w := Decide(pod, b.describe(pod), s.said[string(pod.UID)], of, v)
 		if w == nil {
 			continue
 		}
@@ -285,12 +302,22 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	return again, err
 }
 
-// send sends the list unless the lender has it, and templates that the lender misses.
+// describe returns the description of a pod's template.
+func (b *borrower) describe(pod *corev1.Pod) *Template {
+	known, ok := b.templates[pod.UID]
+	if !ok || known.version != pod.ResourceVersion {
+		known = described{Describe(pod, b.node), pod.ResourceVersion}
+		b.templates[pod.UID] = known
+	}
+	return known.Template
+}
+
+// send sends the list unless the lender has it, and templates and contents that the lender misses.
 func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now time.Time) error {
-	list, templates := List(pods, b.node)
-	if digest := protocol.Digest(list); digest != b.sentDigest || s.hello.Epoch != b.sentEpoch {
+	list, objects := List(pods, b.describe, b.shelf)
+	if digest := protocol.Digest(list, objects); digest != b.sentDigest || s.hello.Epoch != b.sentEpoch {
 		b.sequence++
-		text, err := protocol.Desired{Epoch: s.hello.Epoch, Term: b.link.term, Sequence: b.sequence, Pods: list}.Encode()
+		text, err := protocol.Desired{Epoch: s.hello.Epoch, Term: b.link.term, Sequence: b.sequence, Pods: list, Objects: objects}.Encode()
 		if err != nil {
 			return fmt.Errorf("the list of pods: %w", err)
 		}
@@ -301,18 +328,21 @@ func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now ti
 		b.sentDigest, b.sentEpoch = digest, s.hello.Epoch
 		clear(b.sent)
 	}
-	for _, entry := range list {
-		said := s.said[entry.UID]
-		text := templates[entry.Hash]
-		if said == nil || said.State != protocol.StateUnknown || text == nil || now.Sub(b.sent[entry.Hash]) < resend {
+	for _, pod := range pods {
+		said, t := s.said[string(pod.UID)], b.describe(pod)
+		if said == nil || said.State != protocol.StateUnknown || pod.DeletionTimestamp != nil || t.Err != nil || now.Sub(b.sent[t.Hash]) < resend {
 			continue
 		}
-		if err := b.link.put(ctx, protocol.ObjectsPath+entry.Hash, text); err != nil {
+		text, hash, err := Encode(pod, b.node)
+		if err != nil {
 			return err
 		}
-		b.sent[entry.Hash] = now
+		if err := b.link.put(ctx, protocol.TemplatesPath+hash, text); err != nil {
+			return err
+		}
+		b.sent[hash] = now
 	}
-	return nil
+	return b.sendContents(ctx, s.needs, now)
 }
 
 // renew shows the control plane that the node is alive, and keeps its object as it has to be.
@@ -403,6 +433,11 @@ func (b *borrower) write(ctx context.Context, w *Write) error {
 	pod := w.Pod.DeepCopy()
 	pod.Status = *w.Status
 	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	if e := event(w.Pod, w.Status, b.node.Name, metav1.Now()); err == nil && e != nil {
+		if _, err := b.asNode.Events(pod.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			b.log.Debug("cannot write an event", "pod", pod.Namespace+"/"+pod.Name, "reason", e.Reason, "error", err)
+		}
+	}
 	return b.late(w.Pod, "update the status of", err)
 }
 

@@ -2,6 +2,7 @@ package lender
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 
 	"strait.dev/strait/offload/protocol"
@@ -13,7 +14,9 @@ type board struct {
 	version uint64 // rises with each change
 	hello   *protocol.Hello
 	helloAt uint64
-	beatAt  uint64            // version of the last heartbeat
+	beatAt  uint64 // version of the last heartbeat
+	needs   []string
+	needsAt uint64
 	pods    map[string]posted // by UID
 	changed chan struct{}     // closed by a change
 	stream  chan struct{}     // closed when another stream begins
@@ -28,14 +31,18 @@ func newBoard() *board {
 	return &board{pods: make(map[string]posted), changed: make(chan struct{})}
 }
 
-// post sets the statuses of all pods, and the offer.
-func (b *board) post(hello *protocol.Hello, statuses []*protocol.PodStatus) {
+// post sets the statuses of all pods, the needed contents, and the offer.
+func (b *board) post(hello *protocol.Hello, statuses []*protocol.PodStatus, needs []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := b.version
 	if !reflect.DeepEqual(hello, b.hello) {
 		b.version++
 		b.hello, b.helloAt = hello, b.version
+	}
+	if !slices.Equal(needs, b.needs) {
+		b.version++
+		b.needs, b.needsAt = needs, b.version
 	}
 	pods := make(map[string]posted, len(statuses))
 	for _, s := range statuses {
@@ -94,6 +101,9 @@ func (b *board) after(version uint64, term int32) (messages []protocol.Message, 
 		if p.at > version {
 			messages = append(messages, protocol.Message{Pod: p.status})
 		}
+	}
+	if b.needsAt > version {
+		messages = append(messages, protocol.Message{Needs: &protocol.Needs{Hashes: b.needs}})
 	}
 	if b.beatAt > version {
 		messages = append(messages, protocol.Message{Heartbeat: true})

@@ -39,6 +39,7 @@ type Slot struct {
 
 	Record *corev1.PodTemplate // nil: none
 	Twin   *corev1.Pod         // nil: none
+	Supply supply              // of the record
 }
 
 // Act is what a Write does.
@@ -52,6 +53,9 @@ const (
 	CreateTwin
 	DeleteTwin
 	ConfirmGone // writes nothing: see State.Gone
+	CreateObject
+	UpdateObject
+	DeleteObject
 )
 
 // Write is a change of one object. Updates and deletions apply to the version of the object in
@@ -67,6 +71,8 @@ type Write struct {
 	// has no record, or that it has no twin.
 	IfRecord                 *corev1.PodTemplate
 	UnlessRecord, UnlessTwin bool
+	// Absent are objects to which the twin refers, and which must not be those of this cluster.
+	Absent []translate.Reference
 }
 
 // Decide returns the next write for a slot, nil if there is none, and what the borrower is told
@@ -189,7 +195,13 @@ func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 	case !s.Lent:
 		return nil, s.refused("NamespaceNotLent", "the other cluster does not lend the namespace any more")
 	}
-	return &Write{Act: CreateTwin, Twin: translate.Twin(s.Record), IfRecord: s.Record}, s.made()
+	if d := s.Supply.denied; d != nil && s.Supply.waits {
+		return nil, s.refused(d.reason, d.message)
+	}
+	if s.Supply.waits {
+		return nil, s.made()
+	}
+	return &Write{Act: CreateTwin, Twin: translate.Twin(s.Record), IfRecord: s.Record, Absent: s.Supply.absent}, s.made()
 }
 
 // finished reports whether a twin's phase is final for the pod. A kubelet also reports a final

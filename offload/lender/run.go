@@ -66,6 +66,12 @@ type lender struct {
 type space struct {
 	records *client.Cache[*corev1.PodTemplate]
 	twins   *client.Cache[*corev1.Pod]
+	configs *client.Cache[*corev1.ConfigMap] // without their contents
+	secrets *client.Cache[*corev1.Secret]    // without their contents
+}
+
+func (s *space) read() bool {
+	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced()
 }
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
@@ -221,7 +227,7 @@ func (l *lender) loop(ctx context.Context) {
 func (l *lender) pass(ctx context.Context) (again time.Time) {
 	namespaces := l.namespaces(ctx)
 	l.mu.Lock()
-	writes, statuses, again := l.state.Decide(namespaces, time.Now())
+	d := l.state.Decide(namespaces, time.Now())
 	hello := &protocol.Hello{Epoch: l.state.Epoch}
 	l.mu.Unlock()
 	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
@@ -233,22 +239,28 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		}
 	}
 	slices.Sort(hello.Namespaces)
-	l.board.post(hello, statuses)
+	l.board.post(hello, d.Statuses, d.Needs)
 
 	var all sync.WaitGroup
 	var failed sync.Once
 	slots := make(chan struct{}, writers)
-	for _, w := range writes {
+	write := func(one func() bool) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if !l.write(ctx, w) {
-				failed.Do(func() { again = time.Now().Add(retry) })
+			if !one() {
+				failed.Do(func() { d.Again = time.Now().Add(retry) })
 			}
 		})
 	}
+	for _, w := range d.Objects {
+		write(func() bool { return l.writeObject(ctx, w) })
+	}
+	for _, w := range d.Writes {
+		write(func() bool { return l.write(ctx, w) })
+	}
 	all.Wait()
-	return again
+	return d.Again
 }
 
 // namespaces returns what is known about the namespaces that are lent, or were since the start.
@@ -265,9 +277,10 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 	}
 	all := make(map[string]Namespace, len(l.spaces))
 	for name, s := range l.spaces {
-		n := Namespace{Lent: lent[name], Read: s.records.HasSynced() && s.twins.HasSynced()}
+		n := Namespace{Lent: lent[name], Read: s.read()}
 		if n.Read {
 			n.Records, n.Twins = s.records.List(), s.twins.List()
+			n.Copies = slices.Concat(describe(protocol.KindConfigMap, s.configs.List()), describe(protocol.KindSecret, s.secrets.List()))
 		}
 		all[name] = n
 	}
@@ -280,17 +293,23 @@ func (l *lender) follow(ctx context.Context, namespace string) *space {
 	s := &space{
 		records: l.Client.PodTemplates(namespace).CacheSelectedInPages(ours),
 		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
+		configs: l.Client.ConfigMaps(namespace).CacheSelectedInPages(ours),
+		secrets: l.Client.Secrets(namespace).CacheSelectedInPages(ours),
 	}
-	for _, err := range []error{s.records.Notify(l.wake), s.twins.Notify(l.wake)} {
+	for _, err := range []error{
+		s.configs.SetTransform(digest), s.secrets.SetTransform(digest),
+		s.records.Notify(l.wake), s.twins.Notify(l.wake), s.configs.Notify(l.wake), s.secrets.Notify(l.wake),
+	} {
 		if err != nil {
-			panic(err) // only of a stopped cache
+			panic(err) // only of a running or stopped cache
 		}
 	}
-	l.caches.Go(func() { s.records.RunWithContext(ctx) })
-	l.caches.Go(func() { s.twins.RunWithContext(ctx) })
+	for _, run := range []func(context.Context){s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext} {
+		l.caches.Go(func() { run(ctx) })
+	}
 	// An empty namespace notifies of nothing.
 	l.caches.Go(func() {
-		for !s.records.HasSynced() || !s.twins.HasSynced() {
+		for !s.read() {
 			select {
 			case <-ctx.Done():
 				return

@@ -25,6 +25,7 @@ func (l *lender) handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(map[string][]int{"versions": {protocol.Version}}) // an error ends the connection
 	})
 	mux.HandleFunc("PUT "+protocol.DesiredPath, l.desired)
+	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.template)
 	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.object)
 	mux.HandleFunc("GET "+protocol.StatusPath, l.status)
 	return mux
@@ -81,8 +82,8 @@ func (l *lender) fence(ctx context.Context, term int32) error {
 	return nil
 }
 
-// object takes a template.
-func (l *lender) object(w http.ResponseWriter, r *http.Request) {
+// template takes the template of a pod.
+func (l *lender) template(w http.ResponseWriter, r *http.Request) {
 	text, ok := body(w, r, protocol.MaxTemplate)
 	if !ok {
 		return
@@ -92,6 +93,27 @@ func (l *lender) object(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		l.mu.Lock()
 		err = l.state.Stock(hash, t)
+		l.mu.Unlock()
+	}
+	if err != nil {
+		answer(w, http.StatusBadRequest, err)
+		return
+	}
+	l.wake()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// object takes the content of an object.
+func (l *lender) object(w http.ResponseWriter, r *http.Request) {
+	text, ok := body(w, r, protocol.MaxContent)
+	if !ok {
+		return
+	}
+	hash := r.PathValue("hash")
+	c, err := protocol.DecodeContent(text, hash)
+	if err == nil {
+		l.mu.Lock()
+		err = l.state.Put(hash, len(text), c, time.Now())
 		l.mu.Unlock()
 	}
 	if err != nil {

@@ -34,6 +34,10 @@ type State struct {
 	stock    map[string]*stocked      // templates by hash, until they are stored
 	attempts map[string]*attempt      // by key
 	gone     map[string]bool          // by UID: confirmed
+
+	objects  map[string]*protocol.Object // of the list, by key
+	needs    []string                    // hashes of contents that Put takes
+	contents map[string]*content         // by hash, until they are stored
 }
 
 // stocked is a template of the list that is not stored yet.
@@ -54,6 +58,7 @@ func NewState(peering, epoch string, term int32) *State {
 	return &State{
 		Peering: peering, Epoch: epoch, Term: term,
 		want: make(map[string]*protocol.Pod), stock: make(map[string]*stocked), attempts: make(map[string]*attempt), gone: make(map[string]bool),
+		objects: make(map[string]*protocol.Object), contents: make(map[string]*content),
 	}
 }
 
@@ -96,7 +101,8 @@ func (st *State) Accept(d *protocol.Desired) error {
 	}
 	maps.DeleteFunc(st.gone, func(uid string, _ bool) bool { return !uids[uid] })
 	maps.DeleteFunc(st.stock, func(hash string, _ *stocked) bool { return !hashes[hash] })
-	maps.DeleteFunc(st.attempts, func(key string, _ *attempt) bool { return st.want[key] == nil })
+	st.acceptObjects(d.Objects)
+	maps.DeleteFunc(st.attempts, func(key string, _ *attempt) bool { return st.want[key] == nil && st.objects[key] == nil })
 	return nil
 }
 
@@ -116,7 +122,7 @@ func (st *State) Stock(hash string, t *corev1.PodTemplateSpec) error {
 	return nil
 }
 
-// Refuse notes that this cluster refuses the record or the twin of a key.
+// Refuse notes that this cluster refuses the object of a key, or the record or twin.
 func (st *State) Refuse(key, reason, message string, now time.Time) {
 	a := st.attempts[key]
 	if a == nil {
@@ -135,15 +141,26 @@ func (st *State) Gone(uid string) { st.gone[uid] = true }
 // Namespace is what is known about a namespace.
 type Namespace struct {
 	Lent    bool // now
-	Read    bool // Records and Twins are all of the Peering
+	Read    bool // what follows is all of the Peering
 	Records []*corev1.PodTemplate
 	Twins   []*corev1.Pod
+	Copies  []Copy
 }
 
-// Decide returns the next write for each pod, the statuses of all pods, and when to decide again
-// without a change; zero: never.
-func (st *State) Decide(namespaces map[string]Namespace, now time.Time) (writes []*Write, statuses []*protocol.PodStatus, again time.Time) {
-	slots, bytes := st.slots(namespaces)
+// Decision is what a lender does next.
+type Decision struct {
+	Writes   []*Write // at most one for each pod
+	Objects  []*ObjectWrite
+	Statuses []*protocol.PodStatus // of all pods
+	Needs    []string              // hashes of contents
+	Again    time.Time             // when to decide again without a change; zero: never
+}
+
+// Decide returns what to do next.
+func (st *State) Decide(namespaces map[string]Namespace, now time.Time) Decision {
+	objects := st.decideObjects(namespaces, now)
+	slots, bytes := st.slots(namespaces, &objects)
+	d := Decision{Objects: objects.writes, Needs: objects.needs, Again: objects.again}
 	unknown := 0
 	for _, s := range slots {
 		w, status := Decide(s)
@@ -151,10 +168,7 @@ func (st *State) Decide(namespaces map[string]Namespace, now time.Time) (writes 
 		switch {
 		case w == nil || w.Act != CreateRecord && w.Act != CreateTwin:
 		case a != nil && now.Before(a.until):
-			w = nil
-			if again.IsZero() || a.until.Before(again) {
-				again = a.until
-			}
+			w, d.Again = nil, earlier(d.Again, a.until)
 		case w.Act == CreateRecord:
 			if bytes += w.Record.Template.Size(); bytes > protocol.MaxRecords {
 				w, status = nil, s.refused("TooMany", fmt.Sprintf("the templates of all pods have more than %d bytes", protocol.MaxRecords))
@@ -169,18 +183,18 @@ func (st *State) Decide(namespaces map[string]Namespace, now time.Time) (writes 
 			}
 		}
 		if w != nil {
-			writes = append(writes, w)
+			d.Writes = append(d.Writes, w)
 		}
 		if status != nil {
-			statuses = append(statuses, status)
+			d.Statuses = append(d.Statuses, status)
 		}
 	}
-	return writes, statuses, again
+	return d
 }
 
 // slots returns the slots of all names by key, and the bytes of all records. It forgets
 // templates that are stored, and refusals of twins that exist.
-func (st *State) slots(namespaces map[string]Namespace) (all []*Slot, bytes int) {
+func (st *State) slots(namespaces map[string]Namespace, objects *objectDecision) (all []*Slot, bytes int) {
 	slots := make(map[string]*Slot)
 	at := func(namespace, name string) *Slot {
 		key := namespace + "/" + name
@@ -192,7 +206,8 @@ func (st *State) slots(namespaces map[string]Namespace) (all []*Slot, bytes int)
 	}
 	for namespace, of := range namespaces {
 		for _, record := range of.Records {
-			at(namespace, record.Name).Record = record
+			s := at(namespace, record.Name)
+			s.Record, s.Supply = record, st.supplyOf(record, objects)
 			bytes += record.Template.Size()
 		}
 		for _, twin := range of.Twins {

@@ -3,11 +3,13 @@ package lender_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/offload/lender"
 	"strait.dev/strait/offload/protocol"
@@ -31,7 +33,7 @@ func list(term int32, sequence int64, n int) (*protocol.Desired, []*corev1.PodTe
 		d.Pods = append(d.Pods, protocol.Pod{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: fmt.Sprint("u-", i), Hash: hash})
 		templates = append(templates, t)
 	}
-	d.Digest = protocol.Digest(d.Pods)
+	d.Digest = protocol.Digest(d.Pods, d.Objects)
 	return d, templates
 }
 
@@ -80,7 +82,8 @@ func TestTheStockOfTemplatesIsLimited(t *testing.T) {
 	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
 	made := 0
 	for round := 0; made < len(d.Pods); round++ {
-		writes, statuses, _ := st.Decide(lent, now)
+		decided := st.Decide(lent, now)
+		writes, statuses := decided.Writes, decided.Statuses
 		of := lent["shop"]
 		for _, w := range writes {
 			if w.Act != lender.CreateRecord {
@@ -123,12 +126,13 @@ func TestARefusedTwinIsTriedAgainLaterAndLater(t *testing.T) {
 	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
 	at, last := now, time.Duration(0)
 	for range 12 {
-		writes, _, _ := st.Decide(lent, at)
+		writes := st.Decide(lent, at).Writes
 		if len(writes) != 1 {
 			t.Fatalf("at %v it writes %d objects", at, len(writes))
 		}
 		st.Refuse("shop/web-0", "TwinRefused", "exceeded quota", at)
-		writes, statuses, again := st.Decide(lent, at)
+		d := st.Decide(lent, at)
+		writes, statuses, again := d.Writes, d.Statuses, d.Again
 		if len(writes) != 0 || statuses[0].State != protocol.StateRefused || statuses[0].Message != "exceeded quota" {
 			t.Fatalf("after a refusal it writes %d objects and says %+v", len(writes), statuses[0])
 		}
@@ -157,7 +161,7 @@ func TestOnlyWhatIsLentAndReadIsDecidedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		st.Gone(d.Pods[0].UID)
-		_, statuses, _ := st.Decide(c.of, now)
+		statuses := st.Decide(c.of, now).Statuses
 		var got protocol.State
 		if len(statuses) == 1 {
 			got = statuses[0].State
@@ -165,5 +169,72 @@ func TestOnlyWhatIsLentAndReadIsDecidedOn(t *testing.T) {
 		if got != c.state {
 			t.Errorf("%s: of a deleted pod without a twin it says %q, want %q", name, got, c.state)
 		}
+	}
+}
+
+// configs returns a list of n ConfigMaps of a size, and their contents.
+func configs(sequence int64, n, size int) (*protocol.Desired, map[string]*protocol.Content) {
+	d := &protocol.Desired{Epoch: epoch, Term: 1, Sequence: sequence}
+	contents := make(map[string]*protocol.Content)
+	for i := range n {
+		c := &protocol.Content{ConfigMap: &protocol.ConfigMap{Data: map[string]string{"k": fmt.Sprint(i, strings.Repeat("x", size))}}}
+		text, hash, err := protocol.EncodeContent(c)
+		if err != nil {
+			panic(err)
+		}
+		contents[hash] = c
+		d.Objects = append(d.Objects, protocol.Object{Kind: protocol.KindConfigMap, Namespace: "shop", Name: fmt.Sprintf("c-%04d", i), Hash: hash, Size: len(text)})
+	}
+	return d, contents
+}
+
+// However much a borrower asks for, the lender keeps no more than a part of it in memory, and
+// stores no more than its budget.
+func TestTheBytesOfCopiesAreLimited(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	st := lender.NewState("a", epoch, 1)
+	d, contents := configs(1, 2*protocol.MaxCopies/size, size)
+	if err := st.Accept(d); err != nil {
+		t.Fatal(err)
+	}
+	lent := lender.Namespace{Lent: true, Read: true}
+	stored := 0
+	for range 20 {
+		decided := st.Decide(map[string]lender.Namespace{"shop": lent}, now)
+		for _, w := range decided.Objects {
+			o := d.Objects[slices.IndexFunc(d.Objects, func(o protocol.Object) bool { return o.Name == w.Object.GetName() })]
+			stored += o.Size
+			lent.Copies = append(lent.Copies, lender.Copy{Kind: o.Kind, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: o.Name}, Hash: o.Hash, Size: o.Size})
+		}
+		kept := 0
+		for _, hash := range decided.Needs {
+			i := slices.IndexFunc(d.Objects, func(o protocol.Object) bool { return o.Hash == hash })
+			if st.Put(hash, d.Objects[i].Size, contents[hash], now) == nil {
+				kept += d.Objects[i].Size
+			}
+		}
+		for hash, c := range contents { // those that it does not need, too
+			i := slices.IndexFunc(d.Objects, func(o protocol.Object) bool { return o.Hash == hash })
+			if !slices.Contains(decided.Needs, hash) && st.Put(hash, d.Objects[i].Size, c, now) == nil {
+				kept += d.Objects[i].Size
+			}
+		}
+		if kept > protocol.MaxShelf {
+			t.Fatalf("%d bytes of contents are kept", kept)
+		}
+	}
+	if stored > protocol.MaxCopies || stored < protocol.MaxCopies-2*size {
+		t.Errorf("%d bytes are stored, want almost %d", stored, protocol.MaxCopies)
+	}
+	if err := st.Put(protocol.Hash(nil), 0, nil, now); err == nil {
+		t.Error("a content is kept that no object of the list has")
+	}
+	next, _ := configs(2, 0, 0)
+	if err := st.Accept(next); err != nil {
+		t.Fatal(err)
+	}
+	if decided := st.Decide(map[string]lender.Namespace{"shop": lent}, now); len(decided.Objects) != len(lent.Copies) || decided.Objects[0].Act != lender.DeleteObject {
+		t.Errorf("%d writes, want the deletion of all %d copies", len(decided.Objects), len(lent.Copies))
 	}
 }

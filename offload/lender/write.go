@@ -2,6 +2,7 @@ package lender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,14 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 	case CreateTwin:
 		what, namespace, name = "create the pod", w.Twin.Namespace, w.Twin.Name
 		if err = l.confirm(ctx, w, w.Twin); err == nil {
+			err = l.confirmAbsent(ctx, namespace, w.Absent)
+		}
+		var foreign *foreignError
+		if errors.As(err, &foreign) {
+			l.refuse(namespace+"/"+name, "NameTaken", foreign.Error())
+			return false
+		}
+		if err == nil {
 			_, err = l.Client.Pods(namespace).Create(ctx, w.Twin, metav1.CreateOptions{})
 		}
 	case UpdateRecord:
@@ -68,7 +77,7 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 		return l.taken(ctx, w, namespace, name)
 	case creates && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		log.Warn("this cluster refuses to "+what, "error", err)
-		l.refuse(namespace, name, "TwinRefused", err.Error())
+		l.refuse(namespace+"/"+name, "TwinRefused", err.Error())
 		return false
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return true // the caches will show another state
@@ -77,11 +86,11 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 	return false
 }
 
-// refuse notes that this cluster refuses a record or a twin.
-func (l *lender) refuse(namespace, name, reason, message string) {
+// refuse notes that this cluster refuses the object with a key, or the record or twin.
+func (l *lender) refuse(key, reason, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state.Refuse(namespace+"/"+name, reason, client.Clip(message, maxText), time.Now())
+	l.state.Refuse(key, reason, client.Clip(message, maxText), time.Now())
 }
 
 // taken handles the name of a record or twin that exists: the caches are late, or it is not of
@@ -95,7 +104,7 @@ func (l *lender) taken(ctx context.Context, w *Write, namespace, name string) bo
 		is, err = l.Client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 	if err == nil && is.GetLabels()[translate.PeeringLabel] != l.Peering {
-		l.refuse(namespace, name, "NameTaken", fmt.Sprintf(
+		l.refuse(namespace+"/"+name, "NameTaken", fmt.Sprintf(
 			"namespace %s of the other cluster has an object of the name %s that is not of this peering; rename the pod", namespace, name))
 	}
 	return false

@@ -23,25 +23,30 @@ type Pod struct {
 // Key returns the pod's namespace and name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// Desired is the whole list of pods that a consumer wants to run, or to end.
+// Desired is the whole list of pods that a consumer wants to run, or to end, and of the objects
+// that these pods need.
 type Desired struct {
-	Epoch    string `json:"epoch"`    // of the lender to which it is addressed
-	Term     int32  `json:"term"`     // of the borrower
-	Sequence int64  `json:"sequence"` // rises within the term
-	Digest   string `json:"digest"`   // of Pods, see Digest
-	Pods     []Pod  `json:"pods"`
+	Epoch    string   `json:"epoch"`    // of the lender to which it is addressed
+	Term     int32    `json:"term"`     // of the borrower
+	Sequence int64    `json:"sequence"` // rises within the term
+	Digest   string   `json:"digest"`   // of Pods and Objects, see Digest
+	Pods     []Pod    `json:"pods"`
+	Objects  []Object `json:"objects,omitempty"`
 }
 
 // Digest returns the digest of a list, which shows that it is whole.
-func Digest(pods []Pod) string {
-	text, err := json.Marshal(pods)
+func Digest(pods []Pod, objects []Object) string {
+	if len(objects) == 0 {
+		objects = nil // as a decoded list has them
+	}
+	text, err := json.Marshal([]any{pods, objects})
 	if err != nil {
 		panic(err) // plain data can be encoded
 	}
 	return Hash(text)
 }
 
-// Hash returns the hash under which a template is sent.
+// Hash returns the hash under which a template or a content is sent.
 func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -61,7 +66,7 @@ func DecodeDesired(b []byte) (*Desired, error) {
 
 // Encode encodes a list. The digest is set.
 func (d Desired) Encode() ([]byte, error) {
-	d.Digest = Digest(d.Pods)
+	d.Digest = Digest(d.Pods, d.Objects)
 	if err := d.validate(); err != nil {
 		return nil, err
 	}
@@ -78,8 +83,10 @@ func (d *Desired) validate() error {
 		return fmt.Errorf("sequence: %d is less than 1", d.Sequence)
 	case len(d.Pods) > MaxPods:
 		return fmt.Errorf("pods: %d are too many; send at most %d", len(d.Pods), MaxPods)
-	case d.Digest != Digest(d.Pods):
-		return errors.New("digest: is not that of the pods; send the whole list")
+	case len(d.Objects) > MaxObjects:
+		return fmt.Errorf("objects: %d are too many; send at most %d", len(d.Objects), MaxObjects)
+	case d.Digest != Digest(d.Pods, d.Objects):
+		return errors.New("digest: is not that of the pods and objects; send the whole list")
 	}
 	keys, uids := make(map[string]bool, len(d.Pods)), make(map[string]bool, len(d.Pods))
 	for i := range d.Pods {
@@ -91,6 +98,16 @@ func (d *Desired) validate() error {
 			return fmt.Errorf("pods[%d]: %s occurs twice", i, p.Key())
 		}
 		keys[p.Key()], uids[p.UID] = true, true
+	}
+	for i := range d.Objects {
+		o := &d.Objects[i]
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("objects[%d].%w", i, err)
+		}
+		if keys[o.Key()] { // which has a kind, so it is not that of a pod
+			return fmt.Errorf("objects[%d]: %s occurs twice", i, o.Key())
+		}
+		keys[o.Key()] = true
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ func list() protocol.Desired {
 		{Namespace: "shop", Name: "web-0", UID: "7f1c2d9e-0000-4000-8000-000000000001", Hash: protocol.Hash([]byte("web"))},
 		{Namespace: "shop", Name: "job.1", UID: "7f1c2d9e-0000-4000-8000-000000000002", Hash: protocol.Hash([]byte("job")), Finished: true},
 		{Namespace: "shop", Name: "old", UID: "7f1c2d9e-0000-4000-8000-000000000003", Deleting: true, Grace: 30},
+	}, Objects: []protocol.Object{
+		{Kind: protocol.KindConfigMap, Namespace: "shop", Name: "settings.v1", Hash: protocol.Hash([]byte("c")), Size: 7},
+		{Kind: protocol.KindSecret, Namespace: "shop", Name: "settings.v1"},
 	}}
 }
 
@@ -31,7 +34,7 @@ func TestListsSurviveTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v in %s", name, err, text)
 		}
-		d.Digest = protocol.Digest(d.Pods)
+		d.Digest = protocol.Digest(d.Pods, d.Objects)
 		if !reflect.DeepEqual(*got, d) {
 			t.Errorf("%s: %+v became %+v", name, d, *got)
 		}
@@ -50,7 +53,7 @@ func TestAListThatIsNotWholeIsRejected(t *testing.T) {
 			t.Fatalf("the first %d of %d bytes are accepted", end, len(text))
 		}
 	}
-	d.Digest = protocol.Digest(d.Pods)
+	d.Digest = protocol.Digest(d.Pods, d.Objects)
 	shorter := strings.Replace(string(text), `{"namespace":"shop","name":"old","uid":"7f1c2d9e-0000-4000-8000-000000000003","deleting":true,"grace":30}`, "", 1)
 	shorter = strings.Replace(shorter, ",]", "]", 1)
 	if _, err := protocol.DecodeDesired([]byte(shorter)); err == nil || !strings.HasPrefix(err.Error(), "digest: ") {
@@ -73,6 +76,14 @@ func TestInvalidListsAreNamedByTheirField(t *testing.T) {
 		"pods[0].grace: 5 is out of range, or the pod is no": func(d *protocol.Desired) { d.Pods[0].Grace = 5 },
 		"pods[1]: shop/web-0 occurs twice":                   func(d *protocol.Desired) { d.Pods[1].Name = "web-0" },
 		"pods[2]: shop/old occurs twice":                     func(d *protocol.Desired) { d.Pods[2].UID = d.Pods[0].UID },
+		"objects[0].kind: is not one":                        func(d *protocol.Desired) { d.Objects[0].Kind = "Role" },
+		"objects[0].namespace: is not the name":              func(d *protocol.Desired) { d.Objects[0].Namespace = "" },
+		"objects[0].name: is not the name of an object":      func(d *protocol.Desired) { d.Objects[0].Name = "../../nodes" },
+		"objects[0].hash: is not 64 hexadecimal digits":      func(d *protocol.Desired) { d.Objects[0].Hash = "1" },
+		"objects[0].size: 0 is out of range":                 func(d *protocol.Desired) { d.Objects[0].Size = 0 },
+		"objects[1].size: 1 is out of range, or does not be": func(d *protocol.Desired) { d.Objects[1].Size = 1 },
+		"objects[1]: Secret shop/settings.v1 occurs twice":   func(d *protocol.Desired) { d.Objects[0].Kind = protocol.KindSecret },
+		"objects: 2001 are too many":                         func(d *protocol.Desired) { d.Objects = manyObjects(protocol.MaxObjects + 1) },
 		"pods: 2001 are too many":                            func(d *protocol.Desired) { d.Pods = many(protocol.MaxPods + 1) },
 	} {
 		d := list()
@@ -92,9 +103,16 @@ func many(n int) (pods []protocol.Pod) {
 	return pods
 }
 
+func manyObjects(n int) (objects []protocol.Object) {
+	for _, p := range many(n) {
+		objects = append(objects, protocol.Object{Kind: protocol.KindConfigMap, Namespace: p.Namespace, Name: p.Name, Hash: p.Hash, Size: protocol.MaxContent})
+	}
+	return objects
+}
+
 func TestTheLargestListFits(t *testing.T) {
 	t.Parallel()
-	if _, err := (protocol.Desired{Epoch: epoch, Term: 1, Sequence: 1, Pods: many(protocol.MaxPods)}).Encode(); err != nil {
+	if _, err := (protocol.Desired{Epoch: epoch, Term: 1, Sequence: 1, Pods: many(protocol.MaxPods), Objects: manyObjects(protocol.MaxObjects)}).Encode(); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,10 +4,12 @@
 // accepts one certificate, whose fingerprint the other cluster announced through WireGuard.
 // The borrower initiates all connections.
 //
-//	GET /versions           {"versions": [1]}
-//	PUT /v1/desired         a Desired: all pods that the consumer wants to run, or to end
-//	PUT /v1/objects/{hash}  the template of a pod, a corev1.PodTemplateSpec
-//	GET /v1/status?term=N   a stream of Messages, one JSON value in each line
+//	GET /versions             {"versions": [1]}
+//	PUT /v1/desired           a Desired: all pods that the consumer wants to run, or to end, and
+//	                          the objects that they need
+//	PUT /v1/templates/{hash}  the template of a pod, a corev1.PodTemplateSpec
+//	PUT /v1/objects/{hash}    a Content: that of an object
+//	GET /v1/status?term=N     a stream of Messages, one JSON value in each line
 //
 //	204                     accepted
 //	400 {"error": "..."}    malformed, or not what the list needs
@@ -27,6 +29,7 @@
 //   - A borrower begins with a status stream, which fences former terms, and reads the pods of its
 //     cluster after that: so it knows all pods that a former borrower has named.
 //   - A pod is identified by the UID that it has in the consumer.
+//   - An object without a hash is one that the borrower cannot read now: its copy stays.
 //   - Gone is the only message after which the consumer removes a pod: it has no twin, and none
 //     will be made.
 //   - Silence is no message: neither side ends anything because the other does not answer.

@@ -8,11 +8,16 @@ const Version = 1
 // Limits of the messages, and of what a lender keeps for one borrower.
 const (
 	MaxPods     = 2000      // in a list: four times the number of a large node
-	MaxList     = 1 << 20   // bytes of a list: 512 for each pod, with the longest names
+	MaxObjects  = 2000      // in a list: one for each pod
+	MaxList     = 2 << 20   // bytes of a list: 512 for each pod and each object, with the longest names
 	MaxTemplate = 256 << 10 // bytes of a template
 	MaxLine     = 256 << 10 // bytes of a message: a status has 32 KiB before control characters are escaped
 	MaxStock    = 32        // templates that a lender keeps until they are stored: 8 MiB
 	MaxRecords  = 32 << 20  // bytes of all stored templates
+	MaxContent  = 3 << 19   // bytes of an object's content: the API's limit of 1 MiB in base64, and the rest
+	MaxShelf    = 8 << 20   // bytes of contents that a lender keeps until they are stored
+	MaxCopies   = 32 << 20  // bytes of all stored ConfigMaps and Secrets
+	MaxNeeds    = 32        // contents that a lender asks for at a time
 	MaxHeader   = 8 << 10
 
 	maxName  = 253
@@ -32,8 +37,9 @@ const (
 
 // Paths of the requests.
 const (
-	VersionsPath = "/versions"
-	DesiredPath  = "/v1/desired"
-	ObjectsPath  = "/v1/objects/" // followed by a hash
-	StatusPath   = "/v1/status"
+	VersionsPath  = "/versions"
+	DesiredPath   = "/v1/desired"
+	TemplatesPath = "/v1/templates/" // followed by a hash
+	ObjectsPath   = "/v1/objects/"   // followed by a hash
+	StatusPath    = "/v1/status"
 )

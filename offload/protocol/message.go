@@ -14,6 +14,7 @@ import (
 type Message struct {
 	Hello     *Hello     `json:"hello,omitempty"` // the first message
 	Pod       *PodStatus `json:"pod,omitempty"`
+	Needs     *Needs     `json:"needs,omitempty"`
 	Synced    bool       `json:"synced,omitempty"` // the snapshot is complete
 	Heartbeat bool       `json:"heartbeat,omitempty"`
 }
@@ -38,6 +39,11 @@ type PodStatus struct {
 	Status *corev1.PodStatus `json:"status,omitempty"`
 }
 
+// Needs are the hashes of contents that the lender needs now. The latest message counts.
+type Needs struct {
+	Hashes []string `json:"hashes"`
+}
+
 // State is the progress of a pod in the provider.
 type State string
 
@@ -52,7 +58,7 @@ const (
 
 func (m *Message) validate() error {
 	fields := 0
-	for _, set := range []bool{m.Hello != nil, m.Pod != nil, m.Synced, m.Heartbeat} {
+	for _, set := range []bool{m.Hello != nil, m.Pod != nil, m.Needs != nil, m.Synced, m.Heartbeat} {
 		if set {
 			fields++
 		}
@@ -64,6 +70,8 @@ func (m *Message) validate() error {
 		return m.Hello.validate()
 	case m.Pod != nil:
 		return m.Pod.validate()
+	case m.Needs != nil && (len(m.Needs.Hashes) > MaxNeeds || slices.ContainsFunc(m.Needs.Hashes, func(h string) bool { return !isHash(h) })):
+		return fmt.Errorf("needs: is not a list of up to %d hashes", MaxNeeds)
 	}
 	return nil
 }

@@ -29,7 +29,6 @@ func refuse(why string) verdict { return verdict{why: why} }
 const (
 	whyHost     = "a twin gets nothing of its host; remove the field"
 	whyClaim    = "devices of the other cluster cannot be claimed; remove the field"
-	whyConfig   = "ConfigMaps and Secrets are not carried over; set the value in the pod, or let the pod run in its own cluster"
 	whyVolume   = "volumes of this type cannot be carried over; use emptyDir, or let the pod run in its own cluster"
 	whyToken    = "a twin gets no token for the API server; remove the volume"
 	whyWindows  = "only Linux containers are supported; remove the field"
@@ -44,6 +43,7 @@ var specFields = map[string]verdict{
 	"RestartPolicy": keep, "TerminationGracePeriodSeconds": keep, "ActiveDeadlineSeconds": keep,
 	"DNSPolicy": keep, "DNSConfig": keep, "HostAliases": keep, "Hostname": keep, "HostnameOverride": keep, "Subdomain": keep, "SetHostnameAsFQDN": keep,
 	"ShareProcessNamespace": keep, "SecurityContext": keep, "EnableServiceLinks": keep, "OS": keep, "HostUsers": keep, "Resources": keep,
+	"ImagePullSecrets": keep,
 
 	// The consumer's scheduler has decided by these; the provider's decides for itself.
 	"NodeSelector": drop, "NodeName": drop, "Affinity": drop, "SchedulerName": drop, "Tolerations": drop, "TopologySpreadConstraints": drop,
@@ -57,19 +57,17 @@ var specFields = map[string]verdict{
 	"EphemeralContainers": drop,
 
 	"HostNetwork": refuse(whyHost), "HostPID": refuse(whyHost), "HostIPC": refuse(whyHost),
-	"ResourceClaims":   refuse(whyClaim),
-	"ImagePullSecrets": refuse(whyConfig),
+	"ResourceClaims": refuse(whyClaim),
 }
 
 // containerFields has a verdict on each field of a container.
 var containerFields = map[string]verdict{
-	"Name": keep, "Image": keep, "Command": keep, "Args": keep, "WorkingDir": keep, "Ports": keep, "Env": keep,
+	"Name": keep, "Image": keep, "Command": keep, "Args": keep, "WorkingDir": keep, "Ports": keep, "Env": keep, "EnvFrom": keep,
 	"Resources": keep, "ResizePolicy": keep, "RestartPolicy": keep, "RestartPolicyRules": keep, "VolumeMounts": keep,
 	"LivenessProbe": keep, "ReadinessProbe": keep, "StartupProbe": keep, "Lifecycle": keep,
 	"TerminationMessagePath": keep, "TerminationMessagePolicy": keep, "ImagePullPolicy": keep, "SecurityContext": keep,
 	"Stdin": keep, "StdinOnce": keep, "TTY": keep,
 
-	"EnvFrom":       refuse(whyConfig),
 	"VolumeDevices": refuse(whyVolume),
 }
 
@@ -95,15 +93,22 @@ var podSecurityFields = map[string]verdict{
 
 // envSourceFields has a verdict on each source of an environment variable.
 var envSourceFields = map[string]verdict{
-	"FieldRef": keep, "ResourceFieldRef": keep,
-	"ConfigMapKeyRef": refuse(whyConfig), "SecretKeyRef": refuse(whyConfig), "FileKeyRef": refuse(whyVolume),
+	"FieldRef": keep, "ResourceFieldRef": keep, "ConfigMapKeyRef": keep, "SecretKeyRef": keep,
+	"FileKeyRef": refuse(whyVolume),
 }
+
+// envFromFields has a verdict on each field of a source of several environment variables.
+var envFromFields = map[string]verdict{"Prefix": keep, "ConfigMapRef": keep, "SecretRef": keep}
 
 // volumeFields has a verdict on the types of volumes that are not refused with whyVolume.
 var volumeFields = map[string]verdict{
-	"EmptyDir": keep, "DownwardAPI": keep, "Projected": keep, // see checkVolume
-	"ConfigMap": refuse(whyConfig), "Secret": refuse(whyConfig), "HostPath": refuse(whyHost),
+	"EmptyDir": keep, "DownwardAPI": keep, "ConfigMap": keep, "Secret": keep, "Projected": keep, // see checkVolume
+	"HostPath": refuse(whyHost),
 }
+
+// projectedFields has a verdict on the sources of projected volumes that are not refused with
+// whyVolume.
+var projectedFields = map[string]verdict{"ConfigMap": keep, "Secret": keep, "DownwardAPI": keep, "ServiceAccountToken": refuse(whyToken)}
 
 // pick returns a copy of a struct with the fields that are kept. It returns a *Refusal for the
 // first field that is refused; otherwise is the verdict on those without one.
@@ -194,6 +199,11 @@ func checkContainer(path string, c *corev1.Container) error {
 			}
 		}
 	}
+	for i, from := range c.EnvFrom {
+		if _, err := pick(fmt.Sprintf("%s.envFrom[%d]", path, i), from, envFromFields, refuse(whyUnknown)); err != nil {
+			return err
+		}
+	}
 	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
 		if probe != nil && (probe.HTTPGet != nil && probe.HTTPGet.Host != "" || probe.TCPSocket != nil && probe.TCPSocket.Host != "") {
 			return &Refusal{path + "." + name, whyAddress} // the provider's kubelet would send requests there
@@ -221,13 +231,11 @@ func checkVolume(path string, v *corev1.Volume) error {
 	}
 	for i, s := range v.Projected.Sources {
 		at := fmt.Sprintf("%s.projected.sources[%d]", path, i)
-		switch {
-		case s.ServiceAccountToken != nil:
-			return &Refusal{at, whyToken}
-		case s.ConfigMap != nil, s.Secret != nil:
-			return &Refusal{at, whyConfig}
-		case s.DownwardAPI == nil:
-			return &Refusal{at, whyVolume}
+		if _, err := pick(at, s, projectedFields, refuse(whyVolume)); err != nil {
+			return err
+		}
+		if s.DownwardAPI == nil {
+			continue
 		}
 		if err := checkItems(at+".downwardAPI", s.DownwardAPI.Items); err != nil {
 			return err

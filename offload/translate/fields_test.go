@@ -17,6 +17,7 @@ func TestEveryFieldOfTheAPIHasAVerdict(t *testing.T) {
 		reflect.TypeFor[corev1.SecurityContext]():    securityFields,
 		reflect.TypeFor[corev1.PodSecurityContext](): podSecurityFields,
 		reflect.TypeFor[corev1.EnvVarSource]():       envSourceFields,
+		reflect.TypeFor[corev1.EnvFromSource]():      envFromFields,
 	} {
 		for i := range of.NumField() {
 			if _, known := verdicts[of.Field(i).Name]; !known {

@@ -95,22 +95,20 @@ func TestATemplateHasWhatTheProviderNeedsAndNothingOfTheConsumersNode(t *testing
 
 // refusals are changes of a spec that no twin may have, by the field that the refusal names.
 var refusals = map[string]func(s *corev1.PodSpec){
-	"spec.hostNetwork":      func(s *corev1.PodSpec) { s.HostNetwork = true },
-	"spec.hostPID":          func(s *corev1.PodSpec) { s.HostPID = true },
-	"spec.hostIPC":          func(s *corev1.PodSpec) { s.HostIPC = true },
-	"spec.resourceClaims":   func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
-	"spec.imagePullSecrets": func(s *corev1.PodSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} },
+	"spec.hostNetwork":    func(s *corev1.PodSpec) { s.HostNetwork = true },
+	"spec.hostPID":        func(s *corev1.PodSpec) { s.HostPID = true },
+	"spec.hostIPC":        func(s *corev1.PodSpec) { s.HostIPC = true },
+	"spec.resourceClaims": func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
 	"spec.containers: 33 containers are too many": func(s *corev1.PodSpec) {
 		s.Containers = make([]corev1.Container, 33)
 	},
-	"spec.containers[0].envFrom":                    func(s *corev1.PodSpec) { s.Containers[0].EnvFrom = []corev1.EnvFromSource{{}} },
 	"spec.containers[0].volumeDevices":              func(s *corev1.PodSpec) { s.Containers[0].VolumeDevices = []corev1.VolumeDevice{{}} },
 	"spec.containers[0].ports[0].hostPort":          func(s *corev1.PodSpec) { s.Containers[0].Ports[0].HostPort = 80 },
 	"spec.containers[0].resources.claims":           func(s *corev1.PodSpec) { s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} },
 	"spec.containers[0].securityContext.privileged": func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Privileged = new(true) },
 	"spec.containers[0].securityContext.procMount":  func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.ProcMount = new(corev1.UnmaskedProcMount) },
-	"spec.containers[0].env[0].valueFrom.secretKeyRe": func(s *corev1.PodSpec) {
-		s.Containers[0].Env[0].ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}
+	"spec.containers[0].env[0].valueFrom.fileKeyRef": func(s *corev1.PodSpec) {
+		s.Containers[0].Env[0].ValueFrom = &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}}
 	},
 	"spec.containers[0].readinessProbe": func(s *corev1.PodSpec) { s.Containers[0].ReadinessProbe.HTTPGet.Host = "169.254.169.254" },
 	"spec.containers[0].lifecycle.preStop": func(s *corev1.PodSpec) {
@@ -124,9 +122,6 @@ var refusals = map[string]func(s *corev1.PodSpec){
 	},
 	"spec.volumes[0].hostPath": func(s *corev1.PodSpec) {
 		s.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
-	},
-	"spec.volumes[0].configMap": func(s *corev1.PodSpec) {
-		s.Volumes[0].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
 	},
 	"spec.volumes[0].persistentVolumeClaim": func(s *corev1.PodSpec) {
 		s.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
