@@ -69,7 +69,7 @@ func (r *reconciliation) deleteSlice(ctx context.Context, slice *discoveryv1.End
 
 // groupKey is the key of the group that an EndpointSlice of an import is for.
 func groupKey(s *discoveryv1.EndpointSlice) string {
-	return merge.GroupKey(s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType, portsOf(s))
+	return merge.GroupKey(s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType, merge.PortsOf(s))
 }
 
 // sliceOf returns the desired EndpointSlice.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,89 +142,18 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 	return &source{Export: merge.Export{Cluster: r.cluster.id, Record: own, Labels: own.Labels, Annotations: own.Annotations}, groups: merge.Combine(groups)}, err
 }
 
-// maxGroups is the maximum number of groups of endpoints in the API.
-const maxGroups = 64
-
 // recordOf returns the record of an exported Service, and how many of its endpoints it
 // leaves out.
 func recordOf(export *mcsv1beta1.ServiceExport, service *corev1.Service, groups []merge.Group) (record v1alpha1.ServiceRecord, omitted int) {
-	s := &service.Spec
-	record = v1alpha1.ServiceRecord{
-		Namespace: export.Namespace, Name: export.Name, ExportedAt: export.CreationTimestamp, Type: v1alpha1.ServiceRecordClusterSetIP,
-		SessionAffinity: s.SessionAffinity, IPFamilies: s.IPFamilies,
-		InternalTrafficPolicy: s.InternalTrafficPolicy, TrafficDistribution: s.TrafficDistribution,
-		Labels: export.Spec.ExportedLabels, Annotations: export.Spec.ExportedAnnotations,
-	}
-	if s.ClusterIP == corev1.ClusterIPNone {
-		record.Type = v1alpha1.ServiceRecordHeadless
-	}
-	if c := s.SessionAffinityConfig; s.SessionAffinity == corev1.ServiceAffinityClientIP && c != nil && c.ClientIP != nil {
-		record.SessionAffinityTimeout = c.ClientIP.TimeoutSeconds
-	}
-	for _, p := range s.Ports {
-		record.Ports = append(record.Ports, v1alpha1.ServiceRecordPort{Name: p.Name, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), AppProtocol: p.AppProtocol, Port: p.Port})
-	}
-	left := merge.MaxRecordEndpoints
-	for i, g := range groups {
-		n := min(left, len(g.Endpoints))
-		if i >= maxGroups {
-			n = 0
-		}
-		left, omitted = left-n, omitted+len(g.Endpoints)-n
-		if n == 0 {
-			continue
-		}
-		of := v1alpha1.ServiceRecordEndpoints{AddressType: g.AddressType, Ports: g.Ports}
-		for _, e := range g.Endpoints[:n] {
-			of.Endpoints = append(of.Endpoints, e.ServiceRecordEndpoint)
-		}
-		record.Endpoints = append(record.Endpoints, of)
-	}
+	record, omitted = merge.RecordOf(service, groups)
+	record.Namespace, record.Name, record.ExportedAt = export.Namespace, export.Name, export.CreationTimestamp
+	record.Labels, record.Annotations = export.Spec.ExportedLabels, export.Spec.ExportedAnnotations
 	return record, omitted
 }
 
 // localGroups returns the endpoints of the Service in this cluster, sorted.
 func (r *reconciliation) localGroups() []merge.Group {
-	var all []merge.Group
-	for _, slice := range r.slices.list(byService, r.String()) {
-		if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 || slice.DeletionTimestamp != nil {
-			continue
-		}
-		g := merge.Group{AddressType: slice.AddressType, Ports: portsOf(slice)}
-		for _, e := range slice.Endpoints {
-			if len(e.Addresses) == 0 {
-				continue
-			}
-			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-			g.Endpoints = append(g.Endpoints, merge.Endpoint{Node: value(e.NodeName), ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{
-				Address: e.Addresses[0], Hostname: value(e.Hostname), Zone: value(e.Zone),
-				Ready: ready, Serving: e.Conditions.Serving == nil && ready || e.Conditions.Serving != nil && *e.Conditions.Serving,
-				Terminating: e.Conditions.Terminating != nil && *e.Conditions.Terminating,
-			}})
-		}
-		all = append(all, g)
-	}
-	all = merge.Combine(all)
-	for _, g := range all {
-		slices.SortFunc(g.Endpoints, func(a, b merge.Endpoint) int { return cmp.Compare(a.Address, b.Address) })
-	}
-	slices.SortFunc(all, func(a, b merge.Group) int { return cmp.Compare(a.Key(), b.Key()) })
-	return all
-}
-
-// portsOf returns the ports of an EndpointSlice, without those that have no number.
-func portsOf(slice *discoveryv1.EndpointSlice) (ports []v1alpha1.ServiceRecordPort) {
-	for _, p := range slice.Ports {
-		if p.Port == nil {
-			continue
-		}
-		port := v1alpha1.ServiceRecordPort{Name: value(p.Name), Protocol: corev1.ProtocolTCP, AppProtocol: p.AppProtocol, Port: *p.Port}
-		if p.Protocol != nil {
-			port.Protocol = *p.Protocol
-		}
-		ports = append(ports, port)
-	}
-	return ports
+	return merge.GroupsOf(r.slices.list(byService, r.String()), func(*discoveryv1.Endpoint) bool { return true })
 }
 
 func value[T any](pointer *T) (v T) {

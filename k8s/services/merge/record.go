@@ -1,0 +1,103 @@
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// maxGroups is the maximum number of groups of endpoints in the API.
+const maxGroups = 64
+
+// RecordOf returns the record of a Service with these endpoints, and how many of them it leaves
+// out.
+func RecordOf(service *corev1.Service, groups []Group) (record v1alpha1.ServiceRecord, omitted int) {
+	s := &service.Spec
+	record = v1alpha1.ServiceRecord{
+		Namespace: service.Namespace, Name: service.Name, Type: v1alpha1.ServiceRecordClusterSetIP,
+		SessionAffinity: s.SessionAffinity, IPFamilies: s.IPFamilies,
+		InternalTrafficPolicy: s.InternalTrafficPolicy, TrafficDistribution: s.TrafficDistribution,
+	}
+	if s.ClusterIP == corev1.ClusterIPNone {
+		record.Type = v1alpha1.ServiceRecordHeadless
+	}
+	if c := s.SessionAffinityConfig; s.SessionAffinity == corev1.ServiceAffinityClientIP && c != nil && c.ClientIP != nil {
+		record.SessionAffinityTimeout = c.ClientIP.TimeoutSeconds
+	}
+	for _, p := range s.Ports {
+		record.Ports = append(record.Ports, v1alpha1.ServiceRecordPort{Name: p.Name, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	left := MaxRecordEndpoints
+	for i, g := range groups {
+		n := min(left, len(g.Endpoints))
+		if i >= maxGroups {
+			n = 0
+		}
+		left, omitted = left-n, omitted+len(g.Endpoints)-n
+		if n == 0 {
+			continue
+		}
+		of := v1alpha1.ServiceRecordEndpoints{AddressType: g.AddressType, Ports: g.Ports}
+		for _, e := range g.Endpoints[:n] {
+			of.Endpoints = append(of.Endpoints, e.ServiceRecordEndpoint)
+		}
+		record.Endpoints = append(record.Endpoints, of)
+	}
+	return record, omitted
+}
+
+// GroupsOf returns the endpoints in the EndpointSlices of a Service that keep selects, sorted.
+func GroupsOf(all []*discoveryv1.EndpointSlice, keep func(*discoveryv1.Endpoint) bool) []Group {
+	var groups []Group
+	for _, slice := range all {
+		if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 || slice.DeletionTimestamp != nil {
+			continue
+		}
+		g := Group{AddressType: slice.AddressType, Ports: PortsOf(slice)}
+		for i := range slice.Endpoints {
+			e := &slice.Endpoints[i]
+			if len(e.Addresses) == 0 || !keep(e) {
+				continue
+			}
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			g.Endpoints = append(g.Endpoints, Endpoint{Node: value(e.NodeName), ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{
+				Address: e.Addresses[0], Hostname: value(e.Hostname), Zone: value(e.Zone),
+				Ready: ready, Serving: e.Conditions.Serving == nil && ready || e.Conditions.Serving != nil && *e.Conditions.Serving,
+				Terminating: e.Conditions.Terminating != nil && *e.Conditions.Terminating,
+			}})
+		}
+		groups = append(groups, g)
+	}
+	groups = Combine(groups)
+	for _, g := range groups {
+		slices.SortFunc(g.Endpoints, func(a, b Endpoint) int { return cmp.Compare(a.Address, b.Address) })
+	}
+	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.Key(), b.Key()) })
+	return groups
+}
+
+// PortsOf returns the ports of an EndpointSlice, without those that have no number.
+func PortsOf(slice *discoveryv1.EndpointSlice) (ports []v1alpha1.ServiceRecordPort) {
+	for _, p := range slice.Ports {
+		if p.Port == nil {
+			continue
+		}
+		port := v1alpha1.ServiceRecordPort{Name: value(p.Name), Protocol: corev1.ProtocolTCP, AppProtocol: p.AppProtocol, Port: *p.Port}
+		if p.Protocol != nil {
+			port.Protocol = *p.Protocol
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+func value[T any](pointer *T) (v T) {
+	if pointer != nil {
+		v = *pointer
+	}
+	return v
+}
