@@ -14,10 +14,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/api/crds"
@@ -137,6 +139,11 @@ func (p *pair) announce(t *testing.T) {
 	a.Status.ExternalPrefixes = []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}
 	_, err = p.a.Peerings().UpdateStatus(t.Context(), a, metav1.UpdateOptions{})
 	must(t, err)
+	b.Spec.Prefixes = []v1alpha1.RemotePrefix{{CIDR: "10.0.0.0/16"}}
+	b, err = p.b.Peerings().Update(t.Context(), b, metav1.UpdateOptions{})
+	must(t, err)
+	b.Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.73.0.0/16"}}
+	b.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "strait-a-0", LinkUp: true}}
 	b.Status.Announcement = &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: a.Spec.Borrow.Fingerprint}}
 	_, err = p.b.Peerings().UpdateStatus(t.Context(), b, metav1.UpdateOptions{})
 	must(t, err)
@@ -269,6 +276,43 @@ func (p *pair) carries(t *testing.T) {
 	}
 }
 
+// serves gives the provider a Service with an endpoint of the consumer.
+func (p *pair) serves(t *testing.T) {
+	t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "db"}, Ports: []corev1.ServicePort{{Port: 5432, TargetPort: intstr.FromInt32(5433)}}}}
+	_, err := p.a.Services("shop").Create(t.Context(), service, metav1.CreateOptions{})
+	must(t, err)
+	_, err = p.a.EndpointSlices("shop").Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "db-1", Labels: map[string]string{discoveryv1.LabelServiceName: "db"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(5433)), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.1.5"}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	versions := func(ctx context.Context) (string, string) {
+		is, err := p.b.Services("shop").Get(ctx, "db", metav1.GetOptions{})
+		if err != nil {
+			return "", err.Error()
+		}
+		all, err := p.b.EndpointSlices("shop").List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=db"})
+		if err != nil || len(all.Items) != 1 || is.Spec.ClusterIP != corev1.ClusterIPNone || all.Items[0].Endpoints[0].Addresses[0] != "10.73.1.5" || !*all.Items[0].Endpoints[0].Conditions.Ready {
+			return "", fmt.Sprintf("%+v, %+v, %v", is.Spec, all.Items, err)
+		}
+		return is.ResourceVersion + " " + all.Items[0].ResourceVersion, ""
+	}
+	var before string
+	await(t, "the Service has its endpoint", func(ctx context.Context) (missing string) {
+		before, missing = versions(ctx)
+		return missing
+	})
+	p.pod(t, "later", nil)
+	p.awaitTwin(t, "later", "") // after several passes of both agents
+	if after, _ := versions(t.Context()); after != before {
+		t.Errorf("the lender writes the same again: versions %s became %s", before, after)
+	}
+	must(t, p.a.Pods("shop").Delete(t.Context(), "later", metav1.DeleteOptions{}))
+}
+
 // limited checks that the agents have no right beyond those that they need.
 func (p *pair) limited(t *testing.T) {
 	other := rest.CopyConfig(p.asA)
@@ -344,6 +388,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	}
 	p.starts(t, twin)
 	p.carries(t)
+	p.serves(t)
 	p.awaitPod(t, "web-0", "is ready at its mapped address", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.PodIP == "10.71.2.9" })
 
 	// Both agents are killed and come back.

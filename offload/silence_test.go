@@ -82,8 +82,36 @@ func (c *cable) set(cut bool) {
 
 // joined is two clusters in memory, with both agents.
 type joined struct {
-	a, b  *fakekube.Server
-	cable *cable
+	a, b         *fakekube.Server
+	cable        *cable
+	stopBorrower func() // waits until it has ended
+}
+
+// borrow starts a borrower.
+func (j *joined) borrow(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var agent sync.WaitGroup
+	agent.Go(func() {
+		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Dial: j.cable.dial, Log: slog.New(slog.DiscardHandler)}
+		if err := borrower.Run(ctx, o); err != nil {
+			t.Error(err)
+		}
+	})
+	j.stopBorrower = func() { stop(); agent.Wait() }
+	t.Cleanup(j.stopBorrower)
+}
+
+// lend starts a lender.
+func (j *joined) lend(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var agent sync.WaitGroup
+	agent.Go(func() {
+		o := lender.Options{Client: j.b.Client(t), Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: slog.New(slog.DiscardHandler)}
+		if err := lender.Run(ctx, o); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); agent.Wait() })
 }
 
 // join starts both agents, and waits for longer than the node needs to become ready.
@@ -96,25 +124,8 @@ func join(t *testing.T) *joined {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}),
 		cable: newCable(),
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	var agents sync.WaitGroup
-	log := slog.New(slog.DiscardHandler)
-	agents.Go(func() {
-		o := lender.Options{Client: j.b.Client(t), Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: log}
-		if err := lender.Run(ctx, o); err != nil {
-			t.Error(err)
-		}
-	})
-	agents.Go(func() {
-		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Dial: j.cable.dial, Log: log}
-		if err := borrower.Run(ctx, o); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		agents.Wait()
-	})
+	j.lend(t)
+	j.borrow(t)
 	time.Sleep(5 * time.Second) // both have made their keys
 	fingerprint := func(s *fakekube.Server, agent string) v1alpha1.Fingerprint {
 		is, err := s.Client(t).Secrets("strait-offload").Get(t.Context(), agent, metav1.GetOptions{})
@@ -131,8 +142,12 @@ func join(t *testing.T) *joined {
 			ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}},
 	})
 	j.b.Add(&v1alpha1.Peering{
-		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PeeringSpec{Lend: &v1alpha1.PeeringLend{Namespaces: []string{"shop"}, Lender: at}},
-		Status: v1alpha1.PeeringStatus{Announcement: &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: borrows}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PeeringSpec{Prefixes: []v1alpha1.RemotePrefix{{CIDR: "10.0.0.0/16"}}, Lend: &v1alpha1.PeeringLend{Namespaces: []string{"shop"}, Lender: at}},
+		Status: v1alpha1.PeeringStatus{
+			Announcement: &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: borrows}},
+			Prefixes:     []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.73.0.0/16"}, {CIDR: "10.9.0.0/16", SeenAs: "10.74.0.0/16"}},
+			Gateways:     []v1alpha1.GatewayStatus{{Name: "g", LinkUp: true}},
+		},
 	})
 	time.Sleep(30 * time.Second)
 	return j

@@ -287,9 +287,10 @@ func (w *world) borrow(b *borrowing) {
 	list, objects := borrower.List(b.cache, describe, b.shelf)
 	if b.heard != nil && w.linkUp {
 		epoch := b.heard.state.Epoch
-		if sent := protocol.Digest(list, objects) + epoch; sent != b.sent {
+		d := protocol.Desired{Epoch: epoch, Term: b.term, Sequence: b.sequence + 1, Pods: list, Objects: objects}
+		if sent := d.Sign() + epoch; sent != b.sent {
 			b.sequence++
-			text, err := protocol.Desired{Epoch: epoch, Term: b.term, Sequence: b.sequence, Pods: list, Objects: objects}.Encode()
+			text, err := d.Encode()
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -404,7 +405,7 @@ func (w *world) lend() {
 		l.copies = w.described()
 	}
 	known := map[string]lender.Namespace{space: {Lent: true, Read: true, Records: l.records, Twins: l.twins, Copies: l.copies}}
-	d := l.state.Decide(known, w.now)
+	d := l.state.Decide(known, lender.Path{}, w.now)
 	l.statuses, l.needs = d.Statuses, d.Needs
 	if !w.providerUp {
 		return

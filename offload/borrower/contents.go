@@ -35,14 +35,14 @@ func (b *borrower) read(ctx context.Context, now time.Time) {
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			b.unread(o.Key(), err, now)
+			b.missed(o.Key(), err, now)
 		})
 	}
 	all.Wait()
 }
 
-// unread notes why an object was not read; nil: it was.
-func (b *borrower) unread(key string, err error, now time.Time) {
+// missed notes why an object was not read; nil: it was.
+func (b *borrower) missed(key string, err error, now time.Time) {
 	var refusal *translate.Refusal
 	switch {
 	case err == nil:
@@ -95,7 +95,7 @@ func (b *borrower) sendContents(ctx context.Context, needs []string, now time.Ti
 		}
 		text, hash, err := b.content(ctx, o, func(hash string, size int) { b.shelf.Found(o.Key(), hash, size, now) })
 		if err != nil {
-			b.unread(o.Key(), err, now)
+			b.missed(o.Key(), err, now)
 			continue
 		}
 		if hash != o.Hash {

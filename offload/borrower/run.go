@@ -44,7 +44,8 @@ const (
 	settle    = 50 * time.Millisecond // changes within this time are decided on together
 	retry     = time.Second           // after a failed request
 	resend    = 5 * time.Second       // a template that the lender still misses
-	consentOf = 10 * time.Second      // how long a namespace's consent is remembered
+	consentOf = time.Minute           // how long a namespace's consent is remembered
+	missingOf = 10 * time.Second      // how long that it is missing is remembered
 	writers   = 8                     // concurrent writes
 )
 
@@ -64,6 +65,7 @@ type borrower struct {
 	pods     *client.Cache[*corev1.Pod]
 	link     *link
 	woken    chan struct{}
+	caches   sync.WaitGroup
 
 	// Of the loop.
 	sequence   int64
@@ -72,6 +74,8 @@ type borrower struct {
 	sent       map[string]time.Time // templates and contents, by hash
 	shelf      *Shelf
 	templates  map[types.UID]described
+	spaces     map[string]*space  // by namespace
+	carried    map[string]carried // Services, by key
 	consents   map[string]consent // by namespace
 	renewed    time.Time          // the lease
 }
@@ -100,7 +104,7 @@ func Run(ctx context.Context, o Options) error {
 		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(holder)},
 		peerings: own.Peerings().Cache(o.Peering), woken: make(chan struct{}, 1),
 		sent: make(map[string]time.Time), consents: make(map[string]consent),
-		shelf: NewShelf(), templates: make(map[types.UID]described),
+		shelf: NewShelf(), templates: make(map[types.UID]described), spaces: make(map[string]*space), carried: make(map[string]carried),
 	}
 	if err := b.peerings.Notify(b.wake); err != nil {
 		return err
@@ -123,6 +127,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	stop(nil)
 	background.Wait()
+	b.caches.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -270,6 +275,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		if next := b.shelf.Next(); !next.IsZero() {
 			again = min(again, max(retry, next.Sub(now)))
 		}
+		soon(b.follow(ctx, s.hello.Namespaces, pods, now))
 		soon(b.send(ctx, pods, s, now))
 	}
 	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf}
@@ -315,9 +321,15 @@ func (b *borrower) describe(pod *corev1.Pod) *Template {
 // send sends the list unless the lender has it, and templates and contents that the lender misses.
 func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now time.Time) error {
 	list, objects := List(pods, b.describe, b.shelf)
-	if digest := protocol.Digest(list, objects); digest != b.sentDigest || s.hello.Epoch != b.sentEpoch {
+	objects = append(objects, b.services()...)
+	if n := len(objects); n > protocol.MaxObjects {
+		b.log.Warn("the other cluster does not get all Services", "most", protocol.MaxObjects, "left out", n-protocol.MaxObjects)
+		objects = objects[:protocol.MaxObjects]
+	}
+	d := protocol.Desired{Epoch: s.hello.Epoch, Term: b.link.term, Sequence: b.sequence + 1, Pods: list, Objects: objects, Unread: b.unread(s.hello.Namespaces, pods)}
+	if digest := d.Sign(); digest != b.sentDigest || s.hello.Epoch != b.sentEpoch {
 		b.sequence++
-		text, err := protocol.Desired{Epoch: s.hello.Epoch, Term: b.link.term, Sequence: b.sequence, Pods: list, Objects: objects}.Encode()
+		text, err := d.Encode()
 		if err != nil {
 			return fmt.Errorf("the list of pods: %w", err)
 		}
@@ -342,7 +354,10 @@ func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now ti
 		}
 		b.sent[hash] = now
 	}
-	return b.sendContents(ctx, s.needs, now)
+	if err := b.sendContents(ctx, s.needs, now); err != nil {
+		return err
+	}
+	return b.sendServices(ctx, s.needs, now)
 }
 
 // renew shows the control plane that the node is alive, and keeps its object as it has to be.
@@ -405,15 +420,15 @@ func (b *borrower) consent(ctx context.Context, namespace string, now time.Time)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	of := ConsentMissing
+	of, until := ConsentMissing, now.Add(missingOf)
 	is, err := b.own.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	switch {
 	case err == nil && is.Labels[OffloadLabel] == b.Peering:
-		of = ConsentGiven
+		of, until = ConsentGiven, now.Add(consentOf)
 	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
 		return ConsentUnknown
 	}
-	b.consents[namespace] = consent{of, now.Add(consentOf)}
+	b.consents[namespace] = consent{of, until}
 	return of
 }
 

@@ -63,7 +63,11 @@ func (st *State) Put(hash string, size int, c *protocol.Content, now time.Time) 
 			return nil
 		}
 	}
-	st.contents[hash] = &content{c, size}
+	if c.Service != nil {
+		st.services[hash] = c.Service
+	} else {
+		st.contents[hash] = &content{c, size}
+	}
 	return nil
 }
 
@@ -93,6 +97,9 @@ func (st *State) decideObjects(namespaces map[string]Namespace, now time.Time) o
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.objects)) {
 		o, is := st.objects[key], d.copies[key]
+		if o.Kind == protocol.KindService {
+			continue
+		}
 		of := namespaces[o.Namespace]
 		if is != nil && is.Hash == o.Hash {
 			delete(st.attempts, key)
@@ -126,7 +133,6 @@ func (st *State) decideObjects(namespaces map[string]Namespace, now time.Time) o
 		bytes += grows
 	}
 	maps.DeleteFunc(st.contents, func(hash string, _ *content) bool { return !used[hash] })
-	st.needs = d.needs
 	if !st.listed {
 		return d
 	}
@@ -206,6 +212,7 @@ func (st *State) acceptObjects(all []protocol.Object) {
 		}
 	}
 	maps.DeleteFunc(st.contents, func(hash string, _ *content) bool { return !hashes[hash] })
+	maps.DeleteFunc(st.services, func(hash string, _ *protocol.Service) bool { return !hashes[hash] })
 }
 
 // describe returns the copies in a cache that Digest has prepared.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -55,6 +56,7 @@ type lender struct {
 	board    *board
 	woken    chan struct{} // wakes the loop
 	spaces   map[string]*space
+	outside  int // endpoints that are left out
 	caches   sync.WaitGroup
 
 	fencing sync.Mutex // held while a term is stored; before mu
@@ -68,10 +70,13 @@ type space struct {
 	twins   *client.Cache[*corev1.Pod]
 	configs *client.Cache[*corev1.ConfigMap] // without their contents
 	secrets *client.Cache[*corev1.Secret]    // without their contents
+
+	services  *client.Cache[*corev1.Service]
+	endpoints *client.Cache[*discoveryv1.EndpointSlice]
 }
 
 func (s *space) read() bool {
-	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced()
+	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced() && s.services.HasSynced() && s.endpoints.HasSynced()
 }
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
@@ -227,11 +232,15 @@ func (l *lender) loop(ctx context.Context) {
 func (l *lender) pass(ctx context.Context) (again time.Time) {
 	namespaces := l.namespaces(ctx)
 	l.mu.Lock()
-	d := l.state.Decide(namespaces, time.Now())
+	d := l.state.Decide(namespaces, l.path(), time.Now())
 	hello := &protocol.Hello{Epoch: l.state.Epoch}
 	l.mu.Unlock()
 	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
 		hello.Resources = p.Spec.Lend.Resources
+	}
+	if d.Outside != l.outside {
+		l.outside = d.Outside
+		l.log.Warn("endpoints of the other cluster are left out, because the Peering does not grant their addresses", "endpoints", d.Outside)
 	}
 	for name, n := range namespaces {
 		if n.Lent && n.Read {
@@ -263,6 +272,18 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 	return d.Again
 }
 
+// path returns the state of the path to the other cluster.
+func (l *lender) path() Path {
+	p, ok := l.peerings.Get(l.Peering)
+	if !ok {
+		return Path{}
+	}
+	return Path{
+		Granted: translate.Granted(p, time.Now()),
+		LinkUp:  slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp }),
+	}
+}
+
 // namespaces returns what is known about the namespaces that are lent, or were since the start.
 // It starts to follow new ones.
 func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
@@ -280,6 +301,7 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 		n := Namespace{Lent: lent[name], Read: s.read()}
 		if n.Read {
 			n.Records, n.Twins = s.records.List(), s.twins.List()
+			n.Services, n.Endpoints = s.services.List(), s.endpoints.List()
 			n.Copies = slices.Concat(describe(protocol.KindConfigMap, s.configs.List()), describe(protocol.KindSecret, s.secrets.List()))
 		}
 		all[name] = n
@@ -295,16 +317,22 @@ func (l *lender) follow(ctx context.Context, namespace string) *space {
 		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
 		configs: l.Client.ConfigMaps(namespace).CacheSelectedInPages(ours),
 		secrets: l.Client.Secrets(namespace).CacheSelectedInPages(ours),
+
+		services:  l.Client.Services(namespace).CacheSelectedInPages(ours),
+		endpoints: l.Client.EndpointSlices(namespace).CacheSelectedInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
 	}
 	for _, err := range []error{
 		s.configs.SetTransform(digest), s.secrets.SetTransform(digest),
 		s.records.Notify(l.wake), s.twins.Notify(l.wake), s.configs.Notify(l.wake), s.secrets.Notify(l.wake),
+		s.services.Notify(l.wake), s.endpoints.Notify(l.wake),
 	} {
 		if err != nil {
 			panic(err) // only of a running or stopped cache
 		}
 	}
-	for _, run := range []func(context.Context){s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext} {
+	for _, run := range []func(context.Context){
+		s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext, s.services.RunWithContext, s.endpoints.RunWithContext,
+	} {
 		l.caches.Go(func() { run(ctx) })
 	}
 	// An empty namespace notifies of nothing.

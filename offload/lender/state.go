@@ -9,7 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
 )
@@ -35,9 +37,11 @@ type State struct {
 	attempts map[string]*attempt      // by key
 	gone     map[string]bool          // by UID: confirmed
 
-	objects  map[string]*protocol.Object // of the list, by key
-	needs    []string                    // hashes of contents that Put takes
-	contents map[string]*content         // by hash, until they are stored
+	objects  map[string]*protocol.Object  // of the list, by key
+	needs    []string                     // hashes of contents that Put takes
+	contents map[string]*content          // of ConfigMaps and Secrets, by hash, until they are stored
+	services map[string]*protocol.Service // contents, by hash: endpoints are translated again
+	unread   map[string]bool              // namespaces whose Services stay as they are
 }
 
 // stocked is a template of the list that is not stored yet.
@@ -59,6 +63,7 @@ func NewState(peering, epoch string, term int32) *State {
 		Peering: peering, Epoch: epoch, Term: term,
 		want: make(map[string]*protocol.Pod), stock: make(map[string]*stocked), attempts: make(map[string]*attempt), gone: make(map[string]bool),
 		objects: make(map[string]*protocol.Object), contents: make(map[string]*content),
+		services: make(map[string]*protocol.Service), unread: make(map[string]bool),
 	}
 }
 
@@ -102,6 +107,10 @@ func (st *State) Accept(d *protocol.Desired) error {
 	maps.DeleteFunc(st.gone, func(uid string, _ bool) bool { return !uids[uid] })
 	maps.DeleteFunc(st.stock, func(hash string, _ *stocked) bool { return !hashes[hash] })
 	st.acceptObjects(d.Objects)
+	clear(st.unread)
+	for _, name := range d.Unread {
+		st.unread[name] = true
+	}
 	maps.DeleteFunc(st.attempts, func(key string, _ *attempt) bool { return st.want[key] == nil && st.objects[key] == nil })
 	return nil
 }
@@ -145,6 +154,15 @@ type Namespace struct {
 	Records []*corev1.PodTemplate
 	Twins   []*corev1.Pod
 	Copies  []Copy
+
+	Services  []*corev1.Service
+	Endpoints []*discoveryv1.EndpointSlice
+}
+
+// Path is the state of the path to the other cluster.
+type Path struct {
+	Granted []merge.Mapping // of its pods, which may be endpoints
+	LinkUp  bool
 }
 
 // Decision is what a lender does next.
@@ -153,14 +171,17 @@ type Decision struct {
 	Objects  []*ObjectWrite
 	Statuses []*protocol.PodStatus // of all pods
 	Needs    []string              // hashes of contents
+	Outside  int                   // endpoints with addresses that the Peering does not grant
 	Again    time.Time             // when to decide again without a change; zero: never
 }
 
 // Decide returns what to do next.
-func (st *State) Decide(namespaces map[string]Namespace, now time.Time) Decision {
+func (st *State) Decide(namespaces map[string]Namespace, path Path, now time.Time) Decision {
 	objects := st.decideObjects(namespaces, now)
+	outside := st.decideServices(namespaces, path, &objects, now)
+	st.needs = objects.needs
 	slots, bytes := st.slots(namespaces, &objects)
-	d := Decision{Objects: objects.writes, Needs: objects.needs, Again: objects.again}
+	d := Decision{Objects: objects.writes, Needs: objects.needs, Again: objects.again, Outside: outside}
 	unknown := 0
 	for _, s := range slots {
 		w, status := Decide(s)

@@ -33,7 +33,7 @@ func list(term int32, sequence int64, n int) (*protocol.Desired, []*corev1.PodTe
 		d.Pods = append(d.Pods, protocol.Pod{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: fmt.Sprint("u-", i), Hash: hash})
 		templates = append(templates, t)
 	}
-	d.Digest = protocol.Digest(d.Pods, d.Objects)
+	d.Sign()
 	return d, templates
 }
 
@@ -82,7 +82,7 @@ func TestTheStockOfTemplatesIsLimited(t *testing.T) {
 	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
 	made := 0
 	for round := 0; made < len(d.Pods); round++ {
-		decided := st.Decide(lent, now)
+		decided := st.Decide(lent, lender.Path{}, now)
 		writes, statuses := decided.Writes, decided.Statuses
 		of := lent["shop"]
 		for _, w := range writes {
@@ -126,12 +126,12 @@ func TestARefusedTwinIsTriedAgainLaterAndLater(t *testing.T) {
 	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
 	at, last := now, time.Duration(0)
 	for range 12 {
-		writes := st.Decide(lent, at).Writes
+		writes := st.Decide(lent, lender.Path{}, at).Writes
 		if len(writes) != 1 {
 			t.Fatalf("at %v it writes %d objects", at, len(writes))
 		}
 		st.Refuse("shop/web-0", "TwinRefused", "exceeded quota", at)
-		d := st.Decide(lent, at)
+		d := st.Decide(lent, lender.Path{}, at)
 		writes, statuses, again := d.Writes, d.Statuses, d.Again
 		if len(writes) != 0 || statuses[0].State != protocol.StateRefused || statuses[0].Message != "exceeded quota" {
 			t.Fatalf("after a refusal it writes %d objects and says %+v", len(writes), statuses[0])
@@ -161,7 +161,7 @@ func TestOnlyWhatIsLentAndReadIsDecidedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		st.Gone(d.Pods[0].UID)
-		statuses := st.Decide(c.of, now).Statuses
+		statuses := st.Decide(c.of, lender.Path{}, now).Statuses
 		var got protocol.State
 		if len(statuses) == 1 {
 			got = statuses[0].State
@@ -201,7 +201,7 @@ func TestTheBytesOfCopiesAreLimited(t *testing.T) {
 	lent := lender.Namespace{Lent: true, Read: true}
 	stored := 0
 	for range 20 {
-		decided := st.Decide(map[string]lender.Namespace{"shop": lent}, now)
+		decided := st.Decide(map[string]lender.Namespace{"shop": lent}, lender.Path{}, now)
 		for _, w := range decided.Objects {
 			o := d.Objects[slices.IndexFunc(d.Objects, func(o protocol.Object) bool { return o.Name == w.Object.GetName() })]
 			stored += o.Size
@@ -234,7 +234,7 @@ func TestTheBytesOfCopiesAreLimited(t *testing.T) {
 	if err := st.Accept(next); err != nil {
 		t.Fatal(err)
 	}
-	if decided := st.Decide(map[string]lender.Namespace{"shop": lent}, now); len(decided.Objects) != len(lent.Copies) || decided.Objects[0].Act != lender.DeleteObject {
+	if decided := st.Decide(map[string]lender.Namespace{"shop": lent}, lender.Path{}, now); len(decided.Objects) != len(lent.Copies) || decided.Objects[0].Act != lender.DeleteObject {
 		t.Errorf("%d writes, want the deletion of all %d copies", len(decided.Objects), len(lent.Copies))
 	}
 }

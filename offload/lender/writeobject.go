@@ -22,6 +22,10 @@ func (l *lender) writeObject(ctx context.Context, w *ObjectWrite) bool {
 		return writeObject(ctx, l, l.Client.ConfigMaps(namespace), w)
 	case protocol.KindSecret:
 		return writeObject(ctx, l, l.Client.Secrets(namespace), w)
+	case protocol.KindService:
+		return writeObject(ctx, l, l.Client.Services(namespace), w)
+	case kindEndpoints:
+		return writeObject(ctx, l, l.Client.EndpointSlices(namespace), w)
 	}
 	panic("no object of kind " + w.Kind + " is written")
 }
@@ -39,7 +43,7 @@ func writeObject[T client.Object, L client.List](ctx context.Context, l *lender,
 		_, err = kind.Create(ctx, w.Object.(T), metav1.CreateOptions{})
 	case UpdateObject:
 		if _, err = kind.Update(ctx, w.Object.(T), metav1.UpdateOptions{}); apierrors.IsInvalid(err) {
-			err = remove() // the type of a Secret is immutable: it is created again
+			err = remove() // what is immutable has changed, like the type of a Secret: it is created again
 		}
 	case DeleteObject:
 		err = remove()

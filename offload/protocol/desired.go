@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,21 +30,33 @@ type Desired struct {
 	Epoch    string   `json:"epoch"`    // of the lender to which it is addressed
 	Term     int32    `json:"term"`     // of the borrower
 	Sequence int64    `json:"sequence"` // rises within the term
-	Digest   string   `json:"digest"`   // of Pods and Objects, see Digest
+	Digest   string   `json:"digest"`   // of what follows
 	Pods     []Pod    `json:"pods"`
 	Objects  []Object `json:"objects,omitempty"`
+	// Unread are namespaces whose Services the borrower does not know now: their copies stay.
+	Unread []string `json:"unread,omitempty"`
 }
 
-// Digest returns the digest of a list, which shows that it is whole.
-func Digest(pods []Pod, objects []Object) string {
+// digest returns the digest of a list, which shows that it is whole.
+func (d *Desired) digest() string {
+	objects, unread := d.Objects, d.Unread
 	if len(objects) == 0 {
 		objects = nil // as a decoded list has them
 	}
-	text, err := json.Marshal([]any{pods, objects})
+	if len(unread) == 0 {
+		unread = nil
+	}
+	text, err := json.Marshal([]any{d.Pods, objects, unread})
 	if err != nil {
 		panic(err) // plain data can be encoded
 	}
 	return Hash(text)
+}
+
+// Sign sets the digest of a list, and returns it.
+func (d *Desired) Sign() string {
+	d.Digest = d.digest()
+	return d.Digest
 }
 
 // Hash returns the hash under which a template or a content is sent.
@@ -66,7 +79,7 @@ func DecodeDesired(b []byte) (*Desired, error) {
 
 // Encode encodes a list. The digest is set.
 func (d Desired) Encode() ([]byte, error) {
-	d.Digest = Digest(d.Pods, d.Objects)
+	d.Sign()
 	if err := d.validate(); err != nil {
 		return nil, err
 	}
@@ -83,10 +96,12 @@ func (d *Desired) validate() error {
 		return fmt.Errorf("sequence: %d is less than 1", d.Sequence)
 	case len(d.Pods) > MaxPods:
 		return fmt.Errorf("pods: %d are too many; send at most %d", len(d.Pods), MaxPods)
+	case len(d.Unread) > maxLent || slices.ContainsFunc(d.Unread, func(name string) bool { return !isLabel(name) }):
+		return fmt.Errorf("unread: is not a list of up to %d namespaces", maxLent)
 	case len(d.Objects) > MaxObjects:
 		return fmt.Errorf("objects: %d are too many; send at most %d", len(d.Objects), MaxObjects)
-	case d.Digest != Digest(d.Pods, d.Objects):
-		return errors.New("digest: is not that of the pods and objects; send the whole list")
+	case d.Digest != d.digest():
+		return errors.New("digest: is not that of the list; send the whole list")
 	}
 	keys, uids := make(map[string]bool, len(d.Pods)), make(map[string]bool, len(d.Pods))
 	for i := range d.Pods {

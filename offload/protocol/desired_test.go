@@ -20,7 +20,7 @@ func list() protocol.Desired {
 	}, Objects: []protocol.Object{
 		{Kind: protocol.KindConfigMap, Namespace: "shop", Name: "settings.v1", Hash: protocol.Hash([]byte("c")), Size: 7},
 		{Kind: protocol.KindSecret, Namespace: "shop", Name: "settings.v1"},
-	}}
+	}, Unread: []string{"jobs"}}
 }
 
 func TestListsSurviveTheWire(t *testing.T) {
@@ -34,7 +34,7 @@ func TestListsSurviveTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v in %s", name, err, text)
 		}
-		d.Digest = protocol.Digest(d.Pods, d.Objects)
+		d.Sign()
 		if !reflect.DeepEqual(*got, d) {
 			t.Errorf("%s: %+v became %+v", name, d, *got)
 		}
@@ -53,7 +53,7 @@ func TestAListThatIsNotWholeIsRejected(t *testing.T) {
 			t.Fatalf("the first %d of %d bytes are accepted", end, len(text))
 		}
 	}
-	d.Digest = protocol.Digest(d.Pods, d.Objects)
+	d.Sign()
 	shorter := strings.Replace(string(text), `{"namespace":"shop","name":"old","uid":"7f1c2d9e-0000-4000-8000-000000000003","deleting":true,"grace":30}`, "", 1)
 	shorter = strings.Replace(shorter, ",]", "]", 1)
 	if _, err := protocol.DecodeDesired([]byte(shorter)); err == nil || !strings.HasPrefix(err.Error(), "digest: ") {
@@ -83,6 +83,7 @@ func TestInvalidListsAreNamedByTheirField(t *testing.T) {
 		"objects[0].size: 0 is out of range":                 func(d *protocol.Desired) { d.Objects[0].Size = 0 },
 		"objects[1].size: 1 is out of range, or does not be": func(d *protocol.Desired) { d.Objects[1].Size = 1 },
 		"objects[1]: Secret shop/settings.v1 occurs twice":   func(d *protocol.Desired) { d.Objects[0].Kind = protocol.KindSecret },
+		"unread: is not a list":                              func(d *protocol.Desired) { d.Unread[0] = "a/b" },
 		"objects: 2001 are too many":                         func(d *protocol.Desired) { d.Objects = manyObjects(protocol.MaxObjects + 1) },
 		"pods: 2001 are too many":                            func(d *protocol.Desired) { d.Pods = many(protocol.MaxPods + 1) },
 	} {

@@ -15,8 +15,9 @@ const (
 	MaxStock    = 32        // templates that a lender keeps until they are stored: 8 MiB
 	MaxRecords  = 32 << 20  // bytes of all stored templates
 	MaxContent  = 3 << 19   // bytes of an object's content: the API's limit of 1 MiB in base64, and the rest
-	MaxShelf    = 8 << 20   // bytes of contents that a lender keeps until they are stored
+	MaxShelf    = 8 << 20   // bytes of contents of ConfigMaps and Secrets that a lender keeps until they are stored
 	MaxCopies   = 32 << 20  // bytes of all stored ConfigMaps and Secrets
+	MaxServices = 8 << 20   // bytes of the contents of all Services, which a lender keeps
 	MaxNeeds    = 32        // contents that a lender asks for at a time
 	MaxHeader   = 8 << 10
 

@@ -8,15 +8,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // What a provider copies for the pods of a consumer.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
+	KindService   = "Service" // with its endpoints outside of the provider
 )
 
-var kinds = []string{KindConfigMap, KindSecret}
+var kinds = []string{KindConfigMap, KindSecret, KindService}
 
 // Object is one entry of a list: an object of the consumer of which the provider keeps a copy
 // with the same name. An object that is not in the list has no copy.
@@ -38,6 +42,7 @@ func ObjectKey(kind, namespace, name string) string { return kind + " " + namesp
 type Content struct {
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
+	Service   *Service   `json:"service,omitempty"`
 }
 
 // ConfigMap is the content of a ConfigMap. A copy is never immutable, because the consumer may
@@ -53,10 +58,19 @@ type Secret struct {
 	Data map[string][]byte `json:"data,omitempty"`
 }
 
+// Service is the content of a Service, with its endpoints that are not pods of the virtual node.
+// Their addresses are those of the consumer.
+type Service struct {
+	Record          v1alpha1.ServiceRecord `json:"record"`
+	TargetPorts     []intstr.IntOrString   `json:"targetPorts,omitempty"` // of each port in the record
+	Selector        map[string]string      `json:"selector,omitempty"`
+	PublishNotReady bool                   `json:"publishNotReady,omitempty"`
+}
+
 // Kind returns the kind of objects that have a content, empty if it is not valid.
 func (c *Content) Kind() (kind string) {
 	set := 0
-	for of, is := range map[string]bool{KindConfigMap: c.ConfigMap != nil, KindSecret: c.Secret != nil} {
+	for of, is := range map[string]bool{KindConfigMap: c.ConfigMap != nil, KindSecret: c.Secret != nil, KindService: c.Service != nil} {
 		if is {
 			kind = of
 			set++

@@ -37,6 +37,8 @@ func JudgeContent(kind string, c *protocol.Content) error {
 		return &Refusal{"content", "is not that of a " + kind}
 	case c.Secret != nil && c.Secret.Type == corev1.SecretTypeServiceAccountToken:
 		return &Refusal{"type", "tokens of service accounts are not carried over; use a Secret of another type"}
+	case c.Service != nil:
+		return judgeService(c.Service)
 	}
 	return nil
 }

@@ -4,15 +4,43 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
 
-// guest is a pod of a that runs in b.
+// guest is a pod of a that runs in b and serves what its ConfigMap and its Secret say, beside
+// host, which does not run in b. Both are endpoints of a Service.
 const guest = `
 apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: settings}
+data: {NAME: guest}
+---
+apiVersion: v1
+kind: Secret
+metadata: {namespace: shop, name: password}
+stringData: {word: open}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: shop}
+spec: {selector: {serves: shop}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
 kind: Pod
-metadata: {namespace: shop, name: guest, labels: {app: guest}}
+metadata: {namespace: shop, name: host, labels: {serves: shop}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: host
+    image: strait.test/busybox:1
+    command: [sh, -c, 'echo host >/tmp/index.html; exec httpd -f -p 8080 -h /tmp']
+    readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: guest, labels: {app: guest, serves: shop}}
 spec:
   runtimeClassName: strait-PEERING
   terminationGracePeriodSeconds: 1
@@ -20,8 +48,12 @@ spec:
   containers:
   - name: guest
     image: strait.test/busybox:1
-    command: [sleep, infinity]
+    command: [sh, -c, 'echo $NAME $(cat /password/word) >/tmp/index.html; exec httpd -f -p 8080 -h /tmp']
+    envFrom: [{configMapRef: {name: settings}}]
+    volumeMounts: [{name: password, mountPath: /password}]
+    readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+  volumes: [{name: password, secret: {secretName: password}}]
 `
 
 // offloads runs a pod of a in b, through a restart of both agents, and takes it back.
@@ -53,6 +85,9 @@ func (w *world) offloads(t *testing.T) {
 	for _, pod := range w.web(t, "a", "metadata.name") {
 		kubectl("a", "exec", pod, "--", "ping", "-c1", "-W60", address)
 	}
+	for _, cluster := range w.names {
+		w.shopServes(t, cluster)
+	}
 
 	for _, cluster := range w.names {
 		kubectl(cluster, "--namespace=strait-offload", "delete", "pods", "--all", "--grace-period=0", "--force")
@@ -63,12 +98,30 @@ func (w *world) offloads(t *testing.T) {
 	}
 	kubectl("a", "--namespace=shop", "delete", "pod", "guest", "--timeout=10m")
 	eventually(t, "nothing of the pod is left in b", func() error {
-		if left := kubectl("b", "--namespace=shop", "get", "pods,podtemplates", "--output=name"); left != "" {
+		if left := kubectl("b", "--namespace=shop", "get", "pods,podtemplates,secrets", "--output=name"); left != "" {
 			return errors.New(left)
 		}
 		return nil
 	})
 	w.takeBack(t, kubectl)
+}
+
+// shopServes calls the Service of the offloaded namespace by its name, from pods of a cluster, until
+// the pods in both clusters have answered.
+func (w *world) shopServes(t *testing.T, cluster string) {
+	t.Helper()
+	missing := map[string]bool{"host": true, "guest open": true}
+	eventually(t, "the Service answers in "+cluster+" from both clusters", func() error {
+		out, err := w.try(t, "", "kubectl", "--context="+cluster, "exec", w.web(t, cluster, "metadata.name")[0], "--", "timeout", "5", "wget", "-q", "-O-", "http://shop.shop.svc.cluster.local/")
+		if err != nil {
+			return err
+		}
+		delete(missing, strings.TrimSpace(out))
+		if len(missing) > 0 {
+			return fmt.Errorf("no answer of %v", missing)
+		}
+		return nil
+	})
 }
 
 // takeBack removes everything of offloading.
