@@ -27,8 +27,10 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/operate/findings"
 	"strait.dev/strait/operate/offload"
 	"strait.dev/strait/operate/operator"
+	"strait.dev/strait/operate/uninstall"
 	"strait.dev/strait/test/kube"
 )
 
@@ -406,7 +408,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	stopBorrower()
 	must(t, p.b.Pods("shop").Delete(t.Context(), "web-0", metav1.DeleteOptions{}))
 	p.starts(t, p.awaitTwin(t, "web-0", twin.UID))
-	p.borrow(t)
+	stopBorrower = p.borrow(t)
 	p.awaitPod(t, "web-0", "was restarted", func(pod *corev1.Pod) bool {
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].RestartCount == 1
 	})
@@ -441,9 +443,71 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 			return ""
 		})
 	}
-	records, err := p.b.PodTemplates("shop").List(t.Context(), metav1.ListOptions{})
+	p.goesAway(t, a, b, stopBorrower)
+}
+
+// goesAway removes the virtual node and then what is lent, with a pod on it.
+func (p *pair) goesAway(t *testing.T, a, b operator.Cluster, stopBorrower func()) {
+	t.Helper()
+	p.pod(t, "last", nil)
+	p.starts(t, p.awaitTwin(t, "last", ""))
+	p.awaitPod(t, "last", "runs", ready)
+	away := offload.UnborrowOptions{Peering: "b", Wait: time.Minute, Say: func(string) {}}
+	plan, err := offload.PlanUnborrow(t.Context(), a, away)
 	must(t, err)
-	if len(records.Items) != 0 {
-		t.Errorf("%d records stay", len(records.Items))
+	if plan.Node != "strait-b" || plan.Pods != 1 || len(plan.Namespaces) != 1 {
+		t.Errorf("it would remove %+v", plan)
 	}
+	if found := leftovers(t, a); !strings.Contains(found, "Node strait-b") || !strings.Contains(found, "ClusterRole strait-borrower-b") {
+		t.Errorf("the check for leftovers finds %s", found)
+	}
+	if found := leftovers(t, b); !strings.Contains(found, "PodTemplate shop/last") || !strings.Contains(found, "ClusterRole strait-lender-a") {
+		t.Errorf("the check for leftovers finds %s", found)
+	}
+	_, err = offload.Unborrow(t.Context(), a, away)
+	must(t, err)
+	if _, found := get(t.Context(), p.b, "last"); found == "" {
+		t.Error("the twin was not ended before the node was deleted")
+	}
+	stopBorrower() // no kubelet has done so
+	_, err = offload.Unborrow(t.Context(), a, away)
+	must(t, err)
+
+	unlend := offload.UnlendOptions{Peering: "a", Namespaces: []string{"shop"}, Wait: time.Minute, Say: func(string) {}}
+	lend, err := offload.PlanUnlend(t.Context(), b, unlend)
+	must(t, err)
+	if len(lend.Deleted) != 1 || !lend.Lender {
+		t.Errorf("it would end %+v", lend)
+	}
+	unlend.Namespaces[0] = "default"
+	if _, err := offload.Unlend(t.Context(), b, unlend); err == nil {
+		t.Error("a namespace is taken back that is not lent")
+	}
+	unlend.Namespaces = nil
+	_, err = offload.Unlend(t.Context(), b, unlend)
+	must(t, err)
+	for _, c := range []operator.Cluster{a, b} {
+		if found := leftovers(t, c); found != "" {
+			t.Errorf("%s: %s", c.Name, found)
+		}
+		peering, err := c.Client.Peerings().List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		if spec := peering.Items[0].Spec; spec.Lend != nil || spec.Borrow != nil {
+			t.Errorf("%s: the Peering still lends %+v or borrows %+v", c.Name, spec.Lend, spec.Borrow)
+		}
+	}
+}
+
+// leftovers returns the objects that a check after the removal of Strait finds, except namespaces
+// and CustomResourceDefinitions: no controller of the test deletes what is in a namespace.
+func leftovers(t *testing.T, c operator.Cluster) (found string) {
+	t.Helper()
+	all, err := uninstall.Check(t.Context(), c, "", 0, func(string) {})
+	must(t, err)
+	for _, one := range all {
+		if (one.Code == "STRAIT-L002" || one.Code == "STRAIT-L004") && one.Severity == findings.Error {
+			found += one.Message + "; "
+		}
+	}
+	return found
 }

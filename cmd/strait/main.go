@@ -91,7 +91,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		{"Install and uninstall:", []*cobra.Command{newPreflight(), newUninstall()}},
 		{"Join clusters:", []*cobra.Command{newPeer(), newInvite(), newAccept(), newUnpeer(), newRotateKeys(), newCIDR()}},
 		{"Share Services:", []*cobra.Command{newExport(), newUnexport(), newServices(), newDNS()}},
-		{"Run pods in another cluster:", []*cobra.Command{newLend(), newBorrow(), newOffload()}},
+		{"Run pods in another cluster:", []*cobra.Command{newLend(), newUnlend(), newBorrow(), newUnborrow(), newOffload()}},
 		{"Observe and diagnose:", []*cobra.Command{newStatus(), newDiagnose(), newVerify(), newTrace(), newCapture(), newResolve(), newGather(), newBench()}},
 		{"Run in a cluster:", []*cobra.Command{newController(), newGateway(), newNode(), newBorrower(), newLender()}},
 	} {

@@ -15,3 +15,10 @@ func (c *Client) ApplyYAML(ctx context.Context, path string, object []byte, mana
 	return c.groups[corev1.SchemeGroupVersion].Patch(types.ApplyYAMLPatchType).AbsPath(path).VersionedParams(&options, c.parameter).
 		Body(object).Do(ctx).Error()
 }
+
+// DeletePath deletes the object of any type at a path, like /api/v1/namespaces/a. What it owns is
+// deleted after it.
+func (c *Client) DeletePath(ctx context.Context, path string) error {
+	background := metav1.DeletePropagationBackground
+	return c.groups[corev1.SchemeGroupVersion].Delete().AbsPath(path).Body(&metav1.DeleteOptions{PropagationPolicy: &background, DryRun: c.dryRun}).Do(ctx).Error()
+}

@@ -111,6 +111,10 @@ func Decide(pod *corev1.Pod, t *Template, said *protocol.PodStatus, consent Cons
 		reason, message := v.Shelf.missing(pod.Namespace, t.References)
 		return status(pod, translate.Waiting(pod, reason, message))
 	case protocol.StateRefused:
+		if said.Ended && pod.Status.Phase == corev1.PodRunning {
+			ended := &corev1.PodStatus{Phase: corev1.PodFailed, Reason: said.Reason, Message: said.Message}
+			return status(pod, translate.Status(pod, ended, said.Made, v.Node, v.Reach, v.Now))
+		}
 		return status(pod, translate.Waiting(pod, said.Reason, said.Message))
 	case protocol.StateMade:
 		return status(pod, translate.Status(pod, said.Status, said.Made, v.Node, v.Reach, v.Now))

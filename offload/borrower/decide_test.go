@@ -143,3 +143,30 @@ func TestTheListHasThePodsThatTheLenderMayKnow(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// The provider has taken a namespace back and ended its pods: their owners replace them. A pod
+// that waits goes on to wait.
+func TestAPodThatTheProviderEndedHasFailed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		was   corev1.PodPhase
+		ended bool
+		want  corev1.PodPhase
+	}{
+		"it ran and has ended":          {corev1.PodRunning, true, corev1.PodFailed},
+		"it ran and may run again":      {corev1.PodRunning, false, corev1.PodRunning},
+		"it waits for the namespace":    {corev1.PodPending, true, corev1.PodPending},
+		"it has finished, and stays so": {corev1.PodSucceeded, true, corev1.PodSucceeded},
+	} {
+		p := pod(offered)
+		p.Status.Phase = c.was
+		said := &protocol.PodStatus{UID: "u-1", State: protocol.StateRefused, Reason: "NamespaceNotLent", Message: "no", Ended: c.ended}
+		got := p.Status.Phase
+		if w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, view()); w != nil {
+			got = w.Status.Phase
+		}
+		if got != c.want {
+			t.Errorf("%s: the phase is %s", name, got)
+		}
+	}
+}

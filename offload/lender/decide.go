@@ -112,7 +112,9 @@ func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 	case s.Want.Finished:
 		return nil, nil // the consumer has its last status
 	case !s.Lent:
-		return nil, s.refused("NamespaceNotLent", "the other cluster does not lend the namespace any more")
+		is := s.refused("NamespaceNotLent", "the other cluster does not lend the namespace any more")
+		is.Ended = true
+		return nil, is
 	case s.Refused != nil:
 		return nil, s.refused("FieldRefused", s.Refused.Error())
 	case s.Template == nil:

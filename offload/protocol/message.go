@@ -33,6 +33,9 @@ type PodStatus struct {
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`  // of StateRefused, as of a condition
 	Message string `json:"message,omitempty"` // of StateRefused
+	// Ended is whether, in StateRefused, the lender knows no twin and will make none: if the pod
+	// ran, it does not any more.
+	Ended bool `json:"ended,omitempty"`
 	// Made is how many twins were made so far.
 	Made int32 `json:"made,omitempty"`
 	// Status is that of the twin, with the provider's addresses, in StateMade.
@@ -103,6 +106,8 @@ func (p *PodStatus) validate() error {
 		return errors.New("pod.state: is not one")
 	case (p.State == StateMade) != (p.Status != nil):
 		return errors.New("pod.status: belongs to the state Made, and to no other")
+	case p.Ended && p.State != StateRefused:
+		return errors.New("pod.ended: belongs to the state Refused, and to no other")
 	case p.Made < 0:
 		return errors.New("pod.made: is negative")
 	case len(p.Reason) > maxText || len(p.Message) > maxText:

@@ -20,6 +20,8 @@ func messages() []protocol.Message {
 	return []protocol.Message{
 		{Hello: &protocol.Hello{Epoch: epoch, Term: 3, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Namespaces: []string{"shop"}}},
 		{Pod: &protocol.PodStatus{UID: "u-1", State: protocol.StateMade, Made: 2, Status: &corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.1.5"}}},
+		{Needs: &protocol.Needs{Hashes: []string{epoch}}},
+		{Pod: &protocol.PodStatus{UID: "u-3", State: protocol.StateRefused, Reason: "NamespaceNotLent", Ended: true}},
 		{Pod: &protocol.PodStatus{UID: "u-2", State: protocol.StateRefused, Reason: "TwinRefused", Message: "exceeded quota"}},
 		{Synced: true},
 		{Heartbeat: true},
@@ -67,6 +69,8 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		"pod.uid: is not a UID":           `{"pod":{"uid":"../x","state":"Gone"}}`,
 		"pod.state: is not one":           `{"pod":{"uid":"u","state":"Perhaps"}}`,
 		"pod.status: belongs to":          `{"pod":{"uid":"u","state":"Made"}}`,
+		"pod.ended: belongs to":           `{"pod":{"uid":"u","state":"Pending","ended":true}}`,
+		"needs: is not a list":            `{"needs":{"hashes":["x"]}}`,
 		"pod.made: is negative":           `{"pod":{"uid":"u","state":"Pending","made":-1}}`,
 		"pod: a text is longer":           `{"pod":{"uid":"u","state":"Refused","message":"` + strings.Repeat("m", 1025) + `"}}`,
 		"has data after the JSON value":   `{"synced":true} {"synced":true}`,

@@ -5,9 +5,11 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/operate/operator"
@@ -31,6 +33,7 @@ type values struct {
 	Image     string
 	Node      string // of a borrower
 	Twins     string // namespace that is lent
+	Made      bool   // it was made by strait lend
 	Level     string // Pod Security level of that namespace
 	Offloaded string // namespace that is offloaded
 
@@ -50,11 +53,17 @@ var paths = map[string]string{
 	"RuntimeClass":       "/apis/node.k8s.io/v1/runtimeclasses",
 }
 
-// apply applies the objects of a manifest.
-func apply(ctx context.Context, c operator.Cluster, manifest string, v values) error {
+// object is an object of a manifest.
+type object struct {
+	kind, name, path string
+	text             []byte
+}
+
+// objects returns the objects of a manifest.
+func objects(manifest string, v values) (all []object, err error) {
 	var text bytes.Buffer
 	if err := manifests.ExecuteTemplate(&text, manifest, v); err != nil {
-		return err
+		return nil, err
 	}
 	for document := range strings.SplitSeq(text.String(), "\n---\n") {
 		var is struct {
@@ -62,14 +71,43 @@ func apply(ctx context.Context, c operator.Cluster, manifest string, v values) e
 			Metadata struct{ Namespace, Name string }
 		}
 		if err := yaml.Unmarshal([]byte(document), &is); err != nil {
-			return fmt.Errorf("%s: %w", manifest, err)
+			return nil, fmt.Errorf("%s: %w", manifest, err)
 		}
 		path := paths[is.Kind]
 		if strings.Contains(path, "%s") {
 			path = fmt.Sprintf(path, is.Metadata.Namespace)
 		}
-		if err := c.Client.ApplyYAML(ctx, path+"/"+is.Metadata.Name, []byte(document), manager); err != nil {
-			return c.Failed("apply "+is.Kind+" "+is.Metadata.Name, err)
+		all = append(all, object{is.Kind, is.Metadata.Name, path + "/" + is.Metadata.Name, []byte(document)})
+	}
+	return all, nil
+}
+
+// apply applies the objects of a manifest.
+func apply(ctx context.Context, c operator.Cluster, manifest string, v values) error {
+	all, err := objects(manifest, v)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if err := c.Client.ApplyYAML(ctx, o.path, o.text, manager); err != nil {
+			return c.Failed("apply "+o.kind+" "+o.name, err)
+		}
+	}
+	return nil
+}
+
+// remove deletes the objects of a manifest, the last one first, but no namespace.
+func remove(ctx context.Context, c operator.Cluster, manifest string, v values) error {
+	all, err := objects(manifest, v)
+	if err != nil {
+		return err
+	}
+	for _, o := range slices.Backward(all) {
+		if o.kind == "Namespace" {
+			continue
+		}
+		if err := c.Client.DeletePath(ctx, o.path); err != nil && !apierrors.IsNotFound(err) {
+			return c.Failed("delete "+o.kind+" "+o.name, err)
 		}
 	}
 	return nil

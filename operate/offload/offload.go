@@ -28,6 +28,9 @@ const Namespace = "strait-offload"
 // port is that of the lender's Service.
 const port = 6097
 
+// madeAnnotation is on namespaces that Lend has made.
+const madeAnnotation = "strait.dev/made-by"
+
 // poll is the interval of looking at what an agent has done.
 const poll = time.Second
 
@@ -55,8 +58,9 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 	if err != nil {
 		return l, err
 	}
+	made := make(map[string]bool)
 	for _, name := range o.Namespaces {
-		if err := lendable(ctx, c, name, o.Peering); err != nil {
+		if made[name], err = lendable(ctx, c, name, o.Peering); err != nil {
 			return l, err
 		}
 	}
@@ -67,6 +71,7 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 		}
 	}
 	for _, v.Twins = range o.Namespaces {
+		v.Made = made[v.Twins]
 		if err := apply(ctx, c, "twins.yaml", v); err != nil {
 			return l, err
 		}
@@ -179,20 +184,20 @@ func peering(ctx context.Context, c operator.Cluster, name string) (*v1alpha1.Pe
 	return p, c.Failed("read Peering "+name, err)
 }
 
-// lendable returns an error for a namespace that exists and is not lent to a Peering: pods of
-// another cluster do not run beside others.
-func lendable(ctx context.Context, c operator.Cluster, namespace, to string) error {
+// lendable returns whether a namespace is made by Lend, or an error for one that exists and is not
+// lent to a Peering: pods of another cluster do not run beside others.
+func lendable(ctx context.Context, c operator.Cluster, namespace, to string) (made bool, err error) {
 	is, err := c.Client.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return true, nil
 	case err != nil:
-		return c.Failed("read namespace "+namespace, err)
+		return false, c.Failed("read namespace "+namespace, err)
 	case is.Labels[translate.PeeringLabel] != to:
-		return fmt.Errorf("%s: namespace %s exists and is not lent to Peering %s; lend a namespace that does not exist yet, or label this one with %s=%s if pods of the other cluster may run beside its own",
+		return false, fmt.Errorf("%s: namespace %s exists and is not lent to Peering %s; lend a namespace that does not exist yet, or label this one with %s=%s if pods of the other cluster may run beside its own",
 			c.Name, namespace, to, translate.PeeringLabel, to)
 	}
-	return nil
+	return is.Annotations[madeAnnotation] != "", nil
 }
 
 // mapLender maps an external address to the lender's Service, and returns it.

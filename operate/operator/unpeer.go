@@ -25,6 +25,11 @@ func Unpeer(ctx context.Context, local Cluster, remote *Cluster, o UnpeerOptions
 	}
 	dry := false
 	for _, one := range doomed {
+		if err := one.offloads(); err != nil {
+			return err
+		}
+	}
+	for _, one := range doomed {
 		if one.peering.DeletionTimestamp == nil {
 			err = one.remove(ctx, one.peering, o.GatewayNamespace, o.Waiting)
 		} else {
@@ -48,6 +53,20 @@ func Unpeer(ctx context.Context, local Cluster, remote *Cluster, o UnpeerOptions
 type doomedPeering struct {
 	Cluster
 	peering *v1alpha1.Peering
+}
+
+// offloads returns an error if pods of one cluster may run in the other: without the Peering, they
+// would stay on a node that is lost.
+func (d doomedPeering) offloads() error {
+	switch p := d.peering; {
+	case p.DeletionTimestamp != nil:
+		return nil
+	case p.Spec.Borrow != nil:
+		return fmt.Errorf("%s: pods may run in the cluster of Peering %s; first run: strait unborrow --from %s", d.Name, p.Name, p.Name)
+	case p.Spec.Lend != nil:
+		return fmt.Errorf("%s: pods of the cluster of Peering %s may run in this one; first run: strait unlend --all --from %s", d.Name, p.Name, p.Name)
+	}
+	return nil
 }
 
 // toUnpeer returns the Peerings to delete, one at least.

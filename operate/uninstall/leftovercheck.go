@@ -13,7 +13,10 @@ import (
 
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/services"
+	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/translate"
 	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/offload"
 	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/operate/preflight"
 )
@@ -88,6 +91,7 @@ func tables(there bool) []string {
 const (
 	everything  = ""
 	straitLabel = install.NameLabel + "=" + install.Name
+	offloading  = translate.PeeringLabel // strait unborrow and strait unlend remove them
 )
 
 // resourceTypes are the resource types to check, with a filter for Strait's objects.
@@ -102,6 +106,16 @@ var resourceTypes = []struct {
 	{"STRAIT-L002", "ClusterRole", resource("rbac.authorization.k8s.io", "v1", "clusterroles"), everything, named},
 	{"STRAIT-L002", "ClusterRoleBinding", resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), everything, named},
 	{"STRAIT-L003", "Namespace", resource("", "v1", "namespaces"), everything, namespace},
+	{"STRAIT-L004", "Node", resource("", "v1", "nodes"), offloading, every},
+	{"STRAIT-L004", "RuntimeClass", resource("node.k8s.io", "v1", "runtimeclasses"), offloading, every},
+	{"STRAIT-L004", "PodTemplate", resource("", "v1", "podtemplates"), offloading, every},
+	{"STRAIT-L004", "Pod", resource("", "v1", "pods"), offloading, every},
+	{"STRAIT-L004", "ConfigMap", resource("", "v1", "configmaps"), offloading, every},
+	{"STRAIT-L004", "Secret", resource("", "v1", "secrets"), offloading, every},
+	{"STRAIT-L004", "Service", resource("", "v1", "services"), offloading, every},
+	{"STRAIT-L004", "EndpointSlice", resource("discovery.k8s.io", "v1", "endpointslices"), offloading, every},
+	{"STRAIT-L004", "Role", resource("rbac.authorization.k8s.io", "v1", "roles"), offloading, every},
+	{"STRAIT-L004", "RoleBinding", resource("rbac.authorization.k8s.io", "v1", "rolebindings"), offloading, every},
 	{"STRAIT-L004", "Deployment", resource("apps", "v1", "deployments"), straitLabel, every},
 	{"STRAIT-L004", "DaemonSet", resource("apps", "v1", "daemonsets"), straitLabel, every},
 	{"STRAIT-L004", "StatefulSet", resource("apps", "v1", "statefulsets"), straitLabel, every},
@@ -130,11 +144,13 @@ func every(metav1.ObjectMeta) bool { return true }
 
 func named(m metav1.ObjectMeta) bool { return strings.HasPrefix(m.Name, "strait-") }
 
-// namespace reports whether a namespace is created by Strait: by the chart, or by a command
-// for its pods. The namespace of the release is created by the user.
+// namespace reports whether a namespace is created or labelled by Strait: by the chart, or by a
+// command. The namespace of the release is created by the user.
 func namespace(m metav1.ObjectMeta) bool {
 	_, agents := m.Labels["strait.dev/agents"]
-	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
+	_, lent := m.Labels[translate.PeeringLabel]
+	_, offloaded := m.Labels[borrower.OffloadLabel]
+	return agents || lent || offloaded || m.Name == offload.Namespace || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
 }
 
 // keepAnnotation makes Helm keep an object that its release no longer contains.
@@ -148,7 +164,9 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 		objects, err := c.Client.Metadata(ctx, r.of, r.selector)
 		switch {
 		case apierrors.IsForbidden(err):
-			refused[r.code] = append(refused[r.code], r.of.Resource)
+			if !slices.Contains(refused[r.code], r.of.Resource) {
+				refused[r.code] = append(refused[r.code], r.of.Resource)
+			}
 			continue
 		case err != nil:
 			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", c.Failed("list "+r.of.Resource, err))), ""

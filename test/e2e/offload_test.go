@@ -124,16 +124,21 @@ func (w *world) shopServes(t *testing.T, cluster string) {
 	})
 }
 
-// takeBack removes everything of offloading.
+// takeBack removes everything of offloading, as operators do it.
 func (w *world) takeBack(t *testing.T, kubectl func(cluster string, args ...string) string) {
 	t.Helper()
-	agents := map[string]string{"a": "strait-borrower-" + peering["a"], "b": "strait-lender-" + peering["b"]}
-	for _, cluster := range w.names {
-		kubectl(cluster, "delete", "namespace", "strait-offload", "shop", "--timeout=10m")
-		kubectl(cluster, "delete", "clusterrole,clusterrolebinding", agents[cluster])
-		kubectl(cluster, "patch", "peering", peering[cluster], "--type=merge", `--patch={"spec":{"lend":null,"borrow":null}}`)
+	t.Log(w.do(t, "", "strait", "unborrow", "--from", peering["a"], "--context=a", "--yes", "--wait=10m"))
+	if left := kubectl("a", "get", "nodes,runtimeclasses", "--selector=strait.dev/peering", "--output=name"); left != "" {
+		t.Errorf("after strait unborrow, this is left:\n%s", left)
 	}
-	kubectl("b", "delete", "addressmapping", agents["b"])
-	kubectl("a", "delete", "node", "strait-"+peering["a"])
-	kubectl("a", "delete", "runtimeclass", "strait-"+peering["a"])
+	t.Log(w.do(t, "", "strait", "unlend", "--all", "--from", peering["b"], "--context=b", "--yes", "--wait=10m"))
+	kubectl("a", "delete", "namespace", "shop", "--timeout=10m")
+	for _, cluster := range w.names {
+		eventually(t, "the namespaces of offloading are deleted in "+cluster, func() error {
+			if left := kubectl(cluster, "get", "namespaces", "strait-offload", "shop", "--ignore-not-found", "--output=name"); left != "" {
+				return errors.New(left)
+			}
+			return nil
+		})
+	}
 }
