@@ -224,6 +224,19 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
+// counts does what the controller of quotas does first: without that no object is admitted.
+func (p *pair) counts(t *testing.T) {
+	t.Helper()
+	quota, err := p.b.ResourceQuotas("shop").Get(t.Context(), "strait-lender-a", metav1.GetOptions{})
+	must(t, err)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: make(corev1.ResourceList)}
+	for name := range quota.Spec.Hard {
+		quota.Status.Used[name] = resource.MustParse("0")
+	}
+	_, err = p.b.ResourceQuotas("shop").UpdateStatus(t.Context(), quota, metav1.UpdateOptions{})
+	must(t, err)
+}
+
 // carries runs a pod with a ConfigMap and a Secret, which the borrower may read because the pod
 // refers to them, and removes it.
 func (p *pair) carries(t *testing.T) {
@@ -351,9 +364,10 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	p := newPair(t)
 	stopLender, stopBorrower := p.lend(t), p.borrow(t)
 	a, b := operator.Cluster{Name: "a", Client: p.a}, operator.Cluster{Name: "b", Client: p.b}
-	_, err := offload.Lend(t.Context(), b, offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute,
+	_, err := offload.Lend(t.Context(), b, offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute, Isolate: true,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}})
 	must(t, err)
+	p.counts(t)
 	borrowed, err := offload.Borrow(t.Context(), a, offload.BorrowOptions{Peering: "b", Image: "strait:test", Wait: time.Minute,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}})
 	must(t, err)

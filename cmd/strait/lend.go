@@ -66,8 +66,9 @@ The command creates the namespaces with a Pod Security level, the lender with ri
 them alone, and an address under which the borrower of the remote cluster reaches the
 lender. The remote cluster gets no access to the API server of this one.
 
-Limit what the pods may use with a ResourceQuota in each namespace: --cpu, --memory and
---pods are only what the scheduler of the remote cluster sees.`,
+--cpu, --memory and --pods are what the scheduler of the remote cluster sees, and a
+ResourceQuota in each NAMESPACE. With --isolate, a NetworkPolicy keeps the pods apart from
+other pods of this cluster, if its network plugin enforces policies.`,
 		Example: `  strait lend shop --to a
   strait lend shop jobs --to a --cpu 8 --memory 16Gi --context b`,
 		Args: atLeastOne("the name of the namespace"),
@@ -109,6 +110,7 @@ Limit what the pods may use with a ResourceQuota in each namespace: --cpu, --mem
 	c.Flags().StringVar(&o.Peering, "to", "", "Peering of the cluster whose pods may run here (required)")
 	size.register(c, "that the remote cluster sees")
 	c.Flags().StringVar(&o.Level, "pod-security", o.Level, "Pod Security level of the namespaces: restricted or baseline")
+	c.Flags().BoolVar(&o.Isolate, "isolate", false, "keep the pods apart from other pods of this cluster with a NetworkPolicy")
 	agentFlags(c, &o.Image, &o.Wait)
 	outputFlag(c, &output)
 	_ = c.RegisterFlagCompletionFunc("to", peerings) // fails only for an unknown flag

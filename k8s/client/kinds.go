@@ -110,6 +110,11 @@ func (c *Client) Services(namespace string) *Kind[*corev1.Service, *corev1.Servi
 	return kindOf[corev1.Service, corev1.ServiceList](c, coreKind("Service"), "services", namespace)
 }
 
+// ResourceQuotas are those in a namespace.
+func (c *Client) ResourceQuotas(namespace string) *Kind[*corev1.ResourceQuota, *corev1.ResourceQuotaList] {
+	return kindOf[corev1.ResourceQuota, corev1.ResourceQuotaList](c, coreKind("ResourceQuota"), "resourcequotas", namespace)
+}
+
 // Events are those in a namespace. Those of objects without one are in default.
 func (c *Client) Events(namespace string) *Kind[*corev1.Event, *corev1.EventList] {
 	return kindOf[corev1.Event, corev1.EventList](c, coreKind("Event"), "events", namespace)

@@ -33,8 +33,9 @@ const (
 type View struct {
 	Peering string
 	Node    translate.Node
-	Fresh   bool            // the lender answers, and has said all about all pods
-	Lent    []string        // namespaces that the lender offers
+	Fresh   bool     // the lender answers, and has said all about all pods
+	Lent    []string // namespaces that the lender offers
+	Largest corev1.ResourceList
 	Reach   []merge.Mapping // of the other cluster's pods
 	Now     metav1.Time
 	Shelf   *Shelf
@@ -136,6 +137,9 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	}
 	if t.Err != nil {
 		return status(pod, translate.Waiting(pod, "FieldRefused", t.Err.Error()))
+	}
+	if why := translate.TooLarge(&pod.Spec, v.Largest); why != "" {
+		return status(pod, translate.Waiting(pod, "TooLarge", why))
 	}
 	is := translate.Waiting(pod, "", "")
 	is.Conditions = append(is.Conditions, corev1.PodCondition{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -168,5 +169,20 @@ func TestAPodThatTheProviderEndedHasFailed(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: the phase is %s", name, got)
 		}
+	}
+}
+
+func TestAPodThatFitsOnNoMachineIsNotOffered(t *testing.T) {
+	t.Parallel()
+	p, v := pod(), view()
+	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
+	v.Largest = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	w := borrower.Decide(p, describe(p), nil, borrower.ConsentGiven, v)
+	if w == nil || w.Status.Reason != "TooLarge" || len(w.Status.Conditions) != 0 {
+		t.Errorf("%+v", w)
+	}
+	v.Largest[corev1.ResourceCPU] = resource.MustParse("8")
+	if w := borrower.Decide(p, describe(p), nil, borrower.ConsentGiven, v); w == nil || w.Status.Reason != "" || len(w.Status.Conditions) != 1 {
+		t.Errorf("on a larger machine: %+v", w)
 	}
 }

@@ -280,7 +280,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	}
 	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf}
 	if s.hello != nil {
-		v.Lent = s.hello.Namespaces
+		v.Lent, v.Largest = s.hello.Namespaces, s.hello.Largest
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex

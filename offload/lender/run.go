@@ -73,10 +73,11 @@ type space struct {
 
 	services  *client.Cache[*corev1.Service]
 	endpoints *client.Cache[*discoveryv1.EndpointSlice]
+	quotas    *client.Cache[*corev1.ResourceQuota] // all, also of others
 }
 
 func (s *space) read() bool {
-	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced() && s.services.HasSynced() && s.endpoints.HasSynced()
+	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced() && s.services.HasSynced() && s.endpoints.HasSynced() && s.quotas.HasSynced()
 }
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
@@ -236,7 +237,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 	hello := &protocol.Hello{Epoch: l.state.Epoch}
 	l.mu.Unlock()
 	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
-		hello.Resources = p.Spec.Lend.Resources
+		hello.Resources, hello.Largest = Offer(p.Spec.Lend.Resources, namespaces), p.Spec.Lend.Largest
 	}
 	if d.Outside != l.outside {
 		l.outside = d.Outside
@@ -301,7 +302,7 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 		n := Namespace{Lent: lent[name], Read: s.read()}
 		if n.Read {
 			n.Records, n.Twins = s.records.List(), s.twins.List()
-			n.Services, n.Endpoints = s.services.List(), s.endpoints.List()
+			n.Services, n.Endpoints, n.Quotas = s.services.List(), s.endpoints.List(), s.quotas.List()
 			n.Copies = slices.Concat(describe(protocol.KindConfigMap, s.configs.List()), describe(protocol.KindSecret, s.secrets.List()))
 		}
 		all[name] = n
@@ -320,18 +321,19 @@ func (l *lender) follow(ctx context.Context, namespace string) *space {
 
 		services:  l.Client.Services(namespace).CacheSelectedInPages(ours),
 		endpoints: l.Client.EndpointSlices(namespace).CacheSelectedInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
+		quotas:    l.Client.ResourceQuotas(namespace).CacheInPages(),
 	}
 	for _, err := range []error{
 		s.configs.SetTransform(digest), s.secrets.SetTransform(digest),
 		s.records.Notify(l.wake), s.twins.Notify(l.wake), s.configs.Notify(l.wake), s.secrets.Notify(l.wake),
-		s.services.Notify(l.wake), s.endpoints.Notify(l.wake),
+		s.services.Notify(l.wake), s.endpoints.Notify(l.wake), s.quotas.Notify(l.wake),
 	} {
 		if err != nil {
 			panic(err) // only of a running or stopped cache
 		}
 	}
 	for _, run := range []func(context.Context){
-		s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext, s.services.RunWithContext, s.endpoints.RunWithContext,
+		s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext, s.services.RunWithContext, s.endpoints.RunWithContext, s.quotas.RunWithContext,
 	} {
 		l.caches.Go(func() { run(ctx) })
 	}

@@ -157,6 +157,7 @@ type Namespace struct {
 
 	Services  []*corev1.Service
 	Endpoints []*discoveryv1.EndpointSlice
+	Quotas    []*corev1.ResourceQuota
 }
 
 // Path is the state of the path to the other cluster.

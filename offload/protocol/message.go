@@ -24,6 +24,7 @@ type Hello struct {
 	Epoch      string              `json:"epoch"` // of this run of the lender
 	Term       int32               `json:"term"`  // of the borrower; lists of lower ones have no effect
 	Resources  corev1.ResourceList `json:"resources,omitempty"`
+	Largest    corev1.ResourceList `json:"largest,omitempty"`    // machine: a pod that requests more does not run
 	Namespaces []string            `json:"namespaces,omitempty"` // that are lent
 }
 
@@ -85,14 +86,16 @@ func (h *Hello) validate() error {
 		return errors.New("hello.epoch: is not one")
 	case h.Term < 0:
 		return errors.New("hello.term: is negative")
-	case len(h.Resources) > maxLent || len(h.Namespaces) > maxLent:
+	case len(h.Resources) > maxLent || len(h.Largest) > maxLent || len(h.Namespaces) > maxLent:
 		return fmt.Errorf("hello: more than %d resources or namespaces", maxLent)
 	case slices.ContainsFunc(h.Namespaces, func(name string) bool { return !isLabel(name) }):
 		return errors.New("hello.namespaces: one is not the name of a namespace")
 	}
-	for _, q := range h.Resources {
-		if q.Sign() < 0 {
-			return errors.New("hello.resources: one is negative")
+	for field, list := range map[string]corev1.ResourceList{"resources": h.Resources, "largest": h.Largest} {
+		for _, q := range list {
+			if q.Sign() < 0 {
+				return fmt.Errorf("hello.%s: one is negative", field)
+			}
 		}
 	}
 	return nil

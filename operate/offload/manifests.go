@@ -34,8 +34,12 @@ type values struct {
 	Node      string // of a borrower
 	Twins     string // namespace that is lent
 	Made      bool   // it was made by strait lend
-	Level     string // Pod Security level of that namespace
-	Offloaded string // namespace that is offloaded
+	Isolate   bool   // its pods reach no other pods of this cluster
+
+	CPU, Memory, Pods string   // quota of the namespace; empty: none
+	Mapped            []string // CIDRs of the other cluster's pods in this one
+	Level             string   // Pod Security level of that namespace
+	Offloaded         string   // namespace that is offloaded
 
 	RuntimeClass string
 }
@@ -49,6 +53,9 @@ var paths = map[string]string{
 	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
 	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"ResourceQuota":      "/api/v1/namespaces/%s/resourcequotas",
+	"LimitRange":         "/api/v1/namespaces/%s/limitranges",
+	"NetworkPolicy":      "/apis/networking.k8s.io/v1/namespaces/%s/networkpolicies",
 	"Deployment":         "/apis/apps/v1/namespaces/%s/deployments",
 	"RuntimeClass":       "/apis/node.k8s.io/v1/runtimeclasses",
 }

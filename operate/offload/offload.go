@@ -15,6 +15,7 @@ import (
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lender"
@@ -40,6 +41,7 @@ type LendOptions struct {
 	Namespaces []string
 	Resources  corev1.ResourceList // capacity that the other cluster sees
 	Level      string              // Pod Security level of the namespaces
+	Isolate    bool                // their pods reach no other pods of this cluster
 	Image      string              // of the lender
 	Wait       time.Duration       // for the lender to run, at most
 }
@@ -64,7 +66,22 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 			return l, err
 		}
 	}
-	v := values{Namespace: Namespace, Agent: lender.Name(o.Peering), Command: "lender", Peering: o.Peering, Image: o.Image, Level: o.Level}
+	v := values{Namespace: Namespace, Agent: lender.Name(o.Peering), Command: "lender", Peering: o.Peering, Image: o.Image, Level: o.Level, Isolate: o.Isolate}
+	if was := p.Spec.Lend; was != nil && len(o.Resources) == 0 {
+		o.Resources = was.Resources
+	}
+	for name, text := range map[corev1.ResourceName]*string{corev1.ResourceCPU: &v.CPU, corev1.ResourceMemory: &v.Memory, corev1.ResourcePods: &v.Pods} {
+		if q, ok := o.Resources[name]; ok {
+			*text = q.String()
+		}
+	}
+	for _, m := range translate.Mappings(p.Status.Prefixes) {
+		v.Mapped = append(v.Mapped, m.SeenAs.String())
+	}
+	largest, err := largestMachine(ctx, c)
+	if err != nil {
+		return l, err
+	}
 	for _, manifest := range []string{"agents.yaml", "lender.yaml"} {
 		if err := apply(ctx, c, manifest, v); err != nil {
 			return l, err
@@ -85,16 +102,35 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 		return l, err
 	}
 	lend := &v1alpha1.PeeringLend{
-		Namespaces: o.Namespaces, Resources: o.Resources,
+		Namespaces: o.Namespaces, Resources: o.Resources, Largest: largest,
 		Lender: &v1alpha1.OffloadLender{Address: address, Port: port, Fingerprint: fingerprint},
 	}
 	if was := p.Spec.Lend; was != nil {
 		lend.Namespaces = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was.Namespaces, o.Namespaces))))
-		if len(lend.Resources) == 0 {
-			lend.Resources = was.Resources
-		}
 	}
 	return Lent{c.Name, o.Peering, *lend}, applySpec(ctx, c, p, v1alpha1.PeeringSpec{Lend: lend, Borrow: p.Spec.Borrow})
+}
+
+// largestMachine returns the most of CPU and memory that one machine has. Virtual nodes are no
+// machines.
+func largestMachine(ctx context.Context, c operator.Cluster) (corev1.ResourceList, error) {
+	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.Failed("list nodes", err)
+	}
+	largest := make(corev1.ResourceList)
+	for i := range nodes.Items {
+		if install.IsVirtual(&nodes.Items[i]) {
+			continue
+		}
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			q, has := nodes.Items[i].Status.Allocatable[name]
+			if is, ok := largest[name]; has && (!ok || q.Cmp(is) > 0) {
+				largest[name] = q
+			}
+		}
+	}
+	return largest, nil
 }
 
 // BorrowOptions are what is borrowed from the cluster of a Peering.

@@ -213,6 +213,7 @@ func empty(ctx context.Context, c operator.Cluster, v values, ours metav1.ListOp
 			return failed
 		}
 	}
+	v.Isolate = true // if it has a NetworkPolicy
 	return remove(ctx, c, "twins.yaml", v)
 }
 

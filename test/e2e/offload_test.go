@@ -50,10 +50,10 @@ spec:
     image: strait.test/busybox:1
     command: [sh, -c, 'echo $NAME $(cat /password/word) >/tmp/index.html; exec httpd -f -p 8080 -h /tmp']
     envFrom: [{configMapRef: {name: settings}}]
-    volumeMounts: [{name: password, mountPath: /password}]
+    volumeMounts: [{name: password, mountPath: /password}, {name: tmp, mountPath: /tmp}]
     readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
-  volumes: [{name: password, secret: {secretName: password}}]
+  volumes: [{name: password, secret: {secretName: password}}, {name: tmp, emptyDir: {}}]
 `
 
 // offloads runs a pod of a in b, through a restart of both agents, and takes it back.

@@ -64,6 +64,7 @@ var builtIn = func() []*resource {
 		{"", "v1", "nodes", "Node", status},
 		{"", "v1", "pods", "Pod", namespaced | status | generations},
 		{"", "v1", "podtemplates", "PodTemplate", namespaced | generations},
+		{"", "v1", "resourcequotas", "ResourceQuota", namespaced | status},
 		{"", "v1", "secrets", "Secret", namespaced},
 		{"", "v1", "serviceaccounts", "ServiceAccount", namespaced},
 		{"", "v1", "services", "Service", namespaced | status},

@@ -14,11 +14,17 @@ type PeeringLend struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="is not the name of a namespace"
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Resources are the capacity that the remote cluster sees. What its pods use is limited
-	// by the ResourceQuotas of the namespaces.
+	// Resources are the capacity that the remote cluster sees, if the ResourceQuotas of the
+	// namespaces together do not permit less. What its pods use is limited by these quotas.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+
+	// Largest are the resources of the largest machine of this cluster. Pods that request more
+	// are refused. It is announced to the virtual node, and set by strait lend.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Largest corev1.ResourceList `json:"largest,omitempty"`
 
 	// Lender is where the remote cluster reaches the lender of this cluster, and its
 	// certificate. It is announced through the tunnel. If empty, nothing is lent yet.

@@ -1111,6 +1111,13 @@ func (in *PeeringLend) DeepCopyInto(out *PeeringLend) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.Largest != nil {
+		in, out := &in.Largest, &out.Largest
+		*out = make(corev1.ResourceList, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
+		}
+	}
 	if in.Lender != nil {
 		in, out := &in.Lender, &out.Lender
 		*out = new(OffloadLender)
