@@ -105,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { l.peerings.RunWithContext(ctx) })
 	background.Go(func() { l.beat(ctx, stop) })
 	background.Go(func() {
-		if err := server.ServeTLS(o.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(&limited{Listener: o.Listener, most: maxConnections}, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)
 		}
 	})

@@ -1,0 +1,45 @@
+package lender
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// maxConnections is the maximum number of connections, also of clients that are not authenticated
+// yet: any pod of the other cluster can open one, which lasts until its handshake times out. The
+// borrower has a few.
+const maxConnections = 256
+
+// limited is a listener that closes connections beyond a limit when they arrive. Established ones
+// go on.
+type limited struct {
+	net.Listener
+	open atomic.Int32
+	most int32
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.most {
+			return &counted{Conn: conn, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		conn.Close()
+	}
+}
+
+// counted is a connection of a limited listener.
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
