@@ -37,6 +37,7 @@ type PeeringReport struct {
 	Links     []Link             `json:"links"`
 	Ranges    []Range            `json:"ranges"` // of the remote cluster
 	Spread    []GatewaySpread    `json:"spread"` // of the nodes' flows, by gateway
+	Offload   *OffloadReport     `json:"offload,omitempty"`
 }
 
 // State is the state of a stage.
@@ -112,6 +113,9 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 		return nil, err
 	}
 	if err := r.readSpread(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := r.readOffload(ctx, c); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -67,6 +67,9 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 		}
 		_ = columns.Flush()
 	}
+	if s.Offload != nil {
+		s.Offload.table(b)
+	}
 }
 
 func (l Link) up() string {
