@@ -83,7 +83,7 @@ func (st *State) decideServices(namespaces map[string]Namespace, path Path, d *o
 
 // decideService decides on a Service whose content is known.
 func (st *State) decideService(key string, o *protocol.Object, c *protocol.Service, is *corev1.Service, all []*discoveryv1.EndpointSlice, path Path, d *objectDecision, now time.Time) (outside int) {
-	wanted := translate.Service(st.Peering, o.Namespace, o.Name, c, is)
+	wanted := translate.Service(st.Peering, o.Namespace, o.Name, c, path.Granted, is)
 	if is == nil || !translate.SameService(is, wanted) {
 		a := st.attempts[key]
 		switch {

@@ -74,15 +74,12 @@ func judgeService(s *protocol.Service) error {
 
 // Service returns the copy of a Service, for the Peering peer: was with what the content says, or a
 // new one if was is nil. It has no address outside of this cluster. Its selector selects twins.
-func Service(peer, namespace, name string, c *protocol.Service, was *corev1.Service) *corev1.Service {
-	var s *corev1.Service
+func Service(peer, namespace, name string, c *protocol.Service, granted []merge.Mapping, was *corev1.Service) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: copied(peer, namespace, name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}}
 	if was != nil {
 		s = was.DeepCopy()
-	} else {
-		// Twins have the families of this cluster's pods, whatever those of the consumer are.
-		prefer := corev1.IPFamilyPolicyPreferDualStack
-		s = &corev1.Service{ObjectMeta: copied(peer, namespace, name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: &prefer}}
 	}
+	setFamilies(&s.Spec, Families(c, granted))
 	r := &c.Record
 	if headless := r.Type == v1alpha1.ServiceRecordHeadless; headless != (s.Spec.ClusterIP == corev1.ClusterIPNone) {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
@@ -106,6 +103,42 @@ func Service(peer, namespace, name string, c *protocol.Service, was *corev1.Serv
 	}
 	s.Spec.TrafficDistribution = r.TrafficDistribution
 	return s
+}
+
+// Families returns the IP families of a Service that both clusters have: in one of another family,
+// clients would find twins and no endpoint of the consumer.
+func Families(c *protocol.Service, granted []merge.Mapping) (both []corev1.IPFamily) {
+	for _, family := range c.Record.IPFamilies {
+		for _, m := range granted {
+			if m.SeenAs.Addr().Is4() == (family == corev1.IPv4Protocol) {
+				both = append(both, family)
+				break
+			}
+		}
+	}
+	return both
+}
+
+// setFamilies sets the IP families of a Service; none: this cluster chooses.
+func setFamilies(s *corev1.ServiceSpec, families []corev1.IPFamily) {
+	if len(families) == 0 {
+		return
+	}
+	policy := corev1.IPFamilyPolicySingleStack
+	if len(families) > 1 {
+		policy = corev1.IPFamilyPolicyPreferDualStack // this cluster may have one family for Services
+	}
+	if s.IPFamilyPolicy != nil && *s.IPFamilyPolicy == policy && len(s.IPFamilies) > 0 && s.IPFamilies[0] == families[0] {
+		return
+	}
+	s.IPFamilyPolicy = &policy
+	if len(s.IPFamilies) == 0 || s.IPFamilies[0] != families[0] {
+		s.IPFamilies, s.ClusterIP, s.ClusterIPs = families[:1], "", nil
+		return
+	}
+	if policy == corev1.IPFamilyPolicySingleStack {
+		s.IPFamilies, s.ClusterIPs = s.IPFamilies[:1], s.ClusterIPs[:min(len(s.ClusterIPs), 1)]
+	}
 }
 
 // SameService reports whether a Service has what is wanted.
