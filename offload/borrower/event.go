@@ -29,7 +29,7 @@ func event(pod *corev1.Pod, is *corev1.PodStatus, node string, now metav1.Time) 
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		},
 		Type: corev1.EventTypeWarning, Reason: is.Reason, Message: client.Clip(is.Message, maxEventMessage), Action: "Offload",
-		EventTime: metav1.MicroTime{Time: now.Time}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		EventTime: metav1.MicroTime(now), FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source: corev1.EventSource{Component: "strait", Host: node}, ReportingController: reporter, ReportingInstance: node,
 	}
 }

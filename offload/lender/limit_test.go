@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -53,7 +54,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 		rejected <- err
 	}()
 	accept()
-	if err := <-rejected; err != io.EOF {
+	if err := <-rejected; !errors.Is(err, io.EOF) {
 		t.Errorf("the third connection ends with %v", err)
 	}
 	close(arriving)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/services/merge"
@@ -56,5 +57,43 @@ func TestACopyHasTheFamiliesOfItsService(t *testing.T) {
 	single := translate.Service("a", "shop", "web", &protocol.Service{Record: v1alpha1.ServiceRecord{Type: v1alpha1.ServiceRecordClusterSetIP, IPFamilies: []corev1.IPFamily{four}}}, []merge.Mapping{v4, v6}, dual)
 	if got := fmt.Sprint(single.Spec.ClusterIPs, single.Spec.IPFamilies, *single.Spec.IPFamilyPolicy); got != "[10.96.0.7] [IPv4]SingleStack" {
 		t.Errorf("a Service that loses a family has %s", got)
+	}
+}
+
+// A consumer that speaks the protocol itself gets no Service that this cluster would not make.
+func TestServicesThatTheProviderMayNotHaveAreRefused(t *testing.T) {
+	t.Parallel()
+	valid := func() *protocol.Content {
+		return &protocol.Content{Service: &protocol.Service{
+			TargetPorts: []intstr.IntOrString{intstr.FromString("web")}, Selector: map[string]string{"app": "web"},
+			Record: v1alpha1.ServiceRecord{Namespace: "shop", Name: "web", Type: v1alpha1.ServiceRecordClusterSetIP, Ports: []v1alpha1.ServiceRecordPort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}}},
+		}}
+	}
+	if err := translate.JudgeContent(protocol.KindService, valid()); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(s *protocol.Service){
+		"another type":               func(s *protocol.Service) { s.Record.Type = "LoadBalancer" },
+		"a port that is none":        func(s *protocol.Service) { s.Record.Ports[0].Port = 0 },
+		"no target port":             func(s *protocol.Service) { s.TargetPorts = nil },
+		"a target port out of range": func(s *protocol.Service) { s.TargetPorts[0] = intstr.FromInt32(70000) },
+		"a target port of no name":   func(s *protocol.Service) { s.TargetPorts[0] = intstr.FromString("-") },
+		"endpoints of names": func(s *protocol.Service) {
+			s.Record.Endpoints = []v1alpha1.ServiceRecordEndpoints{{AddressType: "FQDN"}}
+		},
+		"a selector without end": func(s *protocol.Service) {
+			for i := range 100 {
+				s.Selector[fmt.Sprint("k", i)] = "v"
+			}
+		},
+		"endpoints without end": func(s *protocol.Service) {
+			s.Record.Endpoints = []v1alpha1.ServiceRecordEndpoints{{AddressType: "IPv4", Endpoints: make([]v1alpha1.ServiceRecordEndpoint, 5001)}}
+		},
+	} {
+		c := valid()
+		change(c.Service)
+		if err := translate.JudgeContent(protocol.KindService, c); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
 	}
 }
