@@ -69,7 +69,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		// Even if a grant contains the address: replies would have the external address.
 		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
 	}
-	if ip.TTL == 0 {
+	if ip.TTL == 0 && to.node != nil && !to.masquerade && isHint(b, ip) {
 		return i.readHint(t, b, seen, to)
 	}
 	node, longest, reassembled := to.node, 0, false
@@ -130,12 +130,9 @@ func (i *Ingress) learn(t *Table, b []byte) uint32 {
 	return hash
 }
 
-// readHint learns from a copy of a packet that another gateway forwards (Result.Hint). Flows of the gateway itself
-// and masqueraded ones have no other gateway.
+// readHint learns from a copy of a packet that another gateway forwards (Result.Hint). Any host of the remote cluster can send
+// such a packet to one gateway; what it says then is what a packet with another TTL could say.
 func (i *Ingress) readHint(t *Table, b []byte, seen *nat.Map, to *route) Result {
-	if to.node == nil || to.masquerade {
-		return drop(TTLExceeded)
-	}
 	if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
 		return drop(reason)
 	}

@@ -38,6 +38,8 @@ var exceptions = []exception{
 		"the kernel sends ICMPv6 errors about later fragments; strait applies the rule of IPv4 (RFC 1812 section 4.3.2.7)", nil},
 	{routers, []string{"source", "header checksum", "upper checksum"},
 		"the kernel sets the source of routers' errors to the quoted packet's destination; strait keeps the router's address", fromTheRouter},
+	{copied, []string{kernelTells},
+		"the kernel answers TTL 0; strait reads SYNs with it, which are copies for all gateways", dropsAs("")},
 	{congested, []string{"outer ECN"},
 		"the kernel sets the outer header of a CE packet to ECT(0), as RFC 3168; strait copies CE, as RFC 6040 section 4.1", nil},
 }

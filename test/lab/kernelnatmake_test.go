@@ -35,6 +35,7 @@ const (
 	laterFragment6                   // an IPv6 fragment, not the first
 	routers                          // an ICMP error of a router, not of the packet's destination
 	congested                        // ECN is CE
+	copied                           // a SYN with TTL 0
 )
 
 // The gateways' MTUs in these tests, in bytes of inner packet: they differ from every
@@ -135,8 +136,20 @@ func (m *maker) any() (s sample) {
 	}
 	if m.fromNode {
 		s.ecn = one[byte](m, 0, 0, 1, 2, 3)
+	} else if isCopy(s.ip) {
+		s.trait |= copied
 	}
 	return s
+}
+
+// isCopy reports whether a packet is a SYN with TTL 0.
+func isCopy(b []byte) bool {
+	p, _ := parseIP(b)
+	if b[0]>>4 == 6 {
+		at, proto, _ := upper6(b)
+		p.proto, p.payload = proto, b[at:]
+	}
+	return p.hop == 0 && p.proto == protoTCP && len(p.payload) > 13 && p.payload[13]&2 != 0
 }
 
 func (m *maker) any4(src, dst netip.Addr) sample {
