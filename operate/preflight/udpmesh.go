@@ -28,6 +28,10 @@ const (
 // mesh probes UDP between nodes on the port of the overlay.
 func (c *agentGroup) mesh(ctx context.Context, reports []NodeReport) []findings.Finding {
 	const code = "STRAIT-N010"
+	if c.facts.image != "" && !c.facts.withoutHelpers {
+		return []findings.Finding{findings.New(code, findings.Skipped, c.facts.name,
+			"Strait is installed, so nodes accept UDP %d from gateways only; strait status shows whether nodes reach them", config.DefaultOverlayPort)}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var can []int
