@@ -69,7 +69,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		// Even if a grant contains the address: replies would have the external address.
 		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
 	}
-	if ip.TTL == 0 && to.node != nil && !to.masquerade && isHint(b, ip) {
+	if ip.TTL == 0 && isHint(b, ip) {
 		return i.readHint(t, b, seen, to)
 	}
 	node, longest, reassembled := to.node, 0, false
@@ -130,9 +130,13 @@ func (i *Ingress) learn(t *Table, b []byte) uint32 {
 	return hash
 }
 
-// readHint learns from a copy of a packet that another gateway forwards (Result.Hint). Any host of the remote cluster can send
-// such a packet to one gateway; what it says then is what a packet with another TTL could say.
+// readHint learns from a copy of a packet that another gateway forwards (Result.Hint). It says no more than that packet
+// could. The host of a gateway must not get it: proxied pods are at the hosts of all gateways, and each would accept
+// the connection.
 func (i *Ingress) readHint(t *Table, b []byte, seen *nat.Map, to *route) Result {
+	if to.node == nil || to.masquerade {
+		return Result{} // nothing to learn
+	}
 	if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
 		return drop(reason)
 	}

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"net/netip"
 	"testing"
 
@@ -29,6 +30,17 @@ func TestPodsBehindNoNodeAreReachedByTheHost(t *testing.T) {
 		r = b.origin.Packet(flow{src: w.absentPod, dst: w.seenPodA}.udp(nil))
 		expectVerdict(t, r, gateway.ToTunnel)
 		expect(t, r.Packet, w.absentPod, w.podA, 64)
+	}
+}
+
+// All gateways are the host of a proxied pod. One gets the SYN, the others copies: a connection that they accept too ends both.
+func TestTheHostGetsNoCopyOfASYN(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		b := proxying(t)
+		whole := flow{src: w.podA, dst: w.absentPod}.tcp(syn, mss(1000), nil)
+		expectDrop(t, b.fromTunnel(withoutTTL(bytes.Clone(whole))), gateway.NoReason)
+		expectVerdict(t, b.fromTunnel(whole), gateway.ToHost)
 	}
 }
 
