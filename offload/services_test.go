@@ -97,8 +97,8 @@ func (j *joined) expect(t *testing.T, what, want string) {
 }
 
 // A Service of the namespace exists in the provider, with its selector for twins and with the
-// endpoints of the consumer. These are ready while a link is up, and stay for as long as nobody
-// says otherwise.
+// endpoints of the consumer. These are ready while a link is up, and stay until a list leaves
+// the Service out.
 func TestAServiceHasItsEndpointsInTheProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -94,9 +94,9 @@ func (f *unborrowCommand) run(cmd *cobra.Command) error {
 	return printRemoval(cmd, f.output, done, "removed", describeUnborrowing)
 }
 
-func describeUnborrowing(u offload.Unborrowing, verb string) string {
+func describeUnborrowing(u offload.Unborrowing, outcome string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: node %s %s, with %d pods, the borrower and its rights.\n", u.Cluster, u.Node, verb, u.Pods)
+	fmt.Fprintf(&b, "%s: node %s %s, with %d pods, the borrower and its rights.\n", u.Cluster, u.Node, outcome, u.Pods)
 	if len(u.Namespaces) > 0 {
 		fmt.Fprintf(&b, "not offloaded any more: %s\n", strings.Join(u.Namespaces, ", "))
 	}

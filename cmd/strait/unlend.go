@@ -102,9 +102,9 @@ func (f *unlendCommand) run(cmd *cobra.Command, args []string) error {
 	return printRemoval(cmd, f.output, done, "ended", describeUnlending)
 }
 
-func describeUnlending(u offload.Unlending, verb string) string {
+func describeUnlending(u offload.Unlending, outcome string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d pods of Peering %s %s.\n", u.Cluster, u.Pods, u.Peering, verb)
+	fmt.Fprintf(&b, "%s: %d pods of Peering %s %s.\n", u.Cluster, u.Pods, u.Peering, outcome)
 	if len(u.Namespaces) > 0 {
 		fmt.Fprintf(&b, "not lent any more: %s\n", strings.Join(u.Namespaces, ", "))
 	}
@@ -118,10 +118,10 @@ func describeUnlending(u offload.Unlending, verb string) string {
 }
 
 // printRemoval prints what a command removes or would remove.
-func printRemoval[T any](cmd *cobra.Command, output string, removed T, verb string, describe func(removed T, verb string) string) error {
+func printRemoval[T any](cmd *cobra.Command, output string, removed T, outcome string, describe func(removed T, outcome string) string) error {
 	if output != "table" {
 		return printAs(cmd.OutOrStdout(), output, removed)
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), describe(removed, verb))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), describe(removed, outcome))
 	return err
 }

@@ -25,8 +25,8 @@ func (l *lender) handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(map[string][]int{"versions": {protocol.Version}}) // an error ends the connection
 	})
 	mux.HandleFunc("PUT "+protocol.DesiredPath, l.desired)
-	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.template)
-	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.object)
+	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.keeps(protocol.MaxTemplate, l.template))
+	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.keeps(protocol.MaxContent, l.object))
 	mux.HandleFunc("GET "+protocol.StatusPath, l.status)
 	return mux
 }
@@ -82,46 +82,42 @@ func (l *lender) fence(ctx context.Context, term int32) error {
 	return nil
 }
 
+// keeps returns the handler of texts of at most limit bytes, with their hash in the path. keep takes one.
+func (l *lender) keeps(limit int64, keep func(hash string, text []byte) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, ok := body(w, r, limit)
+		if !ok {
+			return
+		}
+		if err := keep(r.PathValue("hash"), text); err != nil {
+			answer(w, http.StatusBadRequest, err)
+			return
+		}
+		l.wake()
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
 // template takes the template of a pod.
-func (l *lender) template(w http.ResponseWriter, r *http.Request) {
-	text, ok := body(w, r, protocol.MaxTemplate)
-	if !ok {
-		return
-	}
-	hash := r.PathValue("hash")
+func (l *lender) template(hash string, text []byte) error {
 	t, err := protocol.DecodeTemplate(text, hash)
-	if err == nil {
-		l.mu.Lock()
-		err = l.state.Stock(hash, t)
-		l.mu.Unlock()
-	}
 	if err != nil {
-		answer(w, http.StatusBadRequest, err)
-		return
+		return err
 	}
-	l.wake()
-	w.WriteHeader(http.StatusNoContent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Stock(hash, t)
 }
 
 // object takes the content of an object.
-func (l *lender) object(w http.ResponseWriter, r *http.Request) {
-	text, ok := body(w, r, protocol.MaxContent)
-	if !ok {
-		return
-	}
-	hash := r.PathValue("hash")
+func (l *lender) object(hash string, text []byte) error {
 	c, err := protocol.DecodeContent(text, hash)
-	if err == nil {
-		l.mu.Lock()
-		err = l.state.Put(hash, len(text), c, time.Now())
-		l.mu.Unlock()
-	}
 	if err != nil {
-		answer(w, http.StatusBadRequest, err)
-		return
+		return err
 	}
-	l.wake()
-	w.WriteHeader(http.StatusNoContent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Put(hash, len(text), c, time.Now())
 }
 
 // status sends the status stream until the client ends it, or begins another.
