@@ -10,7 +10,7 @@ import (
 
 // Ingress is the journey from the tunnel to this cluster's nodes:
 //
-//	validate IP ► source granted? ► destination granted? ► route ► own host?
+//	validate IP ► source granted? ► destination granted? ► route ► copy of a hint? ► own host?
 //	► TTL ► MTU ► NAT ► TTL-1 ► MSS clamp
 //
 // All decisions come before all edits, so that an ICMP error quotes the packet as the other

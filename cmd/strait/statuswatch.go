@@ -79,7 +79,7 @@ func (w *statusWatch) document(r *operator.Report) error {
 // draw writes the last report over the one before. What does not fit the terminal is left out.
 func (w *statusWatch) draw(fault string, now time.Time) error {
 	var table strings.Builder
-	fmt.Fprintf(&table, "%s  every 2 s, until Ctrl-C\n\n", now.Format(time.DateTime))
+	fmt.Fprintf(&table, "%s  every %v, until Ctrl-C\n\n", now.Format(time.DateTime), operator.WatchInterval)
 	if fault != "" {
 		fmt.Fprintf(&table, "%s\n\n", fault)
 	}

@@ -78,10 +78,7 @@ func look(ctx context.Context, c operator.Cluster) ClusterSeen {
 	if is.Status, is.Err = operator.ReadReport(ctx, c, nil); is.Err != nil {
 		return is
 	}
-	checks, err := verify.Short(ctx, c, nil)
-	if is.Err = err; err == nil {
-		is.Checks = checks.Checks
-	}
+	is.Nodes, is.Err = verify.Nodes(ctx, c, is.Status)
 	return is
 }
 

@@ -31,8 +31,8 @@ type Seen struct {
 type ClusterSeen struct {
 	Name   string // for messages, like "context a"
 	Status *operator.Report
-	Err    error          // why there is no Status
-	Checks []verify.Check // of the objects
+	Err    error                     // why there is no Status
+	Nodes  map[string][]verify.Check // whether they reach their gateways, by Peering
 }
 
 // steps are the steps from an API server to names, in the order in which they have to be reached. All but the first and the last two
@@ -100,23 +100,12 @@ func Causes(s Seen) []Cause {
 				"Use strait peer, or strait invite here and strait accept in the other cluster.", ""}, notReached, 0})
 		}
 		for i := range c.Status.Peerings {
-			all = append(all, stages(c.Name, &c.Status.Peerings[i], broken)...)
-		}
-		for _, check := range c.Checks {
-			if check.Outcome == verify.Failed && strings.HasPrefix(check.What, "gateway ") {
-				step := slices.Index(steps, nodes)
-				broken[step] = true
-				all = append(all, candidate{checked(nodes, check), notReached, step})
-			}
+			p := &c.Status.Peerings[i]
+			all = append(all, stages(c.Name, p, broken)...)
+			all = append(all, failed(nodes, c.Nodes[p.Name], broken)...)
 		}
 	}
-	for _, check := range s.Checks {
-		if check.Outcome == verify.Failed {
-			step := slices.Index(steps, packets)
-			broken[step] = true
-			all = append(all, candidate{checked(packets, check), notReached, step})
-		}
-	}
+	all = append(all, failed(packets, s.Checks, broken)...)
 	well := len(all) == 0 && findings.Worst(s.Findings) != findings.Error
 	for _, f := range s.Findings {
 		step := slices.Index(steps, stepOf[f.Code])
@@ -208,16 +197,21 @@ var remedies = map[string]string{
 	"services":        "Run strait services: it says why a Service is not imported.",
 }
 
-// checked is the cause that a failed check names.
-func checked(code string, c verify.Check) Cause {
-	what := c.Name()
-	if c.From != "" {
-		what = "cluster " + c.From + ": " + what
+// failed returns the causes that the failed checks of a step name. It adds the step to broken.
+func failed(name string, checks []verify.Check, broken map[int]bool) (all []candidate) {
+	step := slices.Index(steps, name)
+	for _, c := range checks {
+		if c.Outcome != verify.Failed {
+			continue
+		}
+		broken[step] = true
+		all = append(all, candidate{Cause{
+			Code: name, Title: cmp.Or(c.Cause, "a check of strait verify failed"),
+			Evidence: []string{strings.TrimSuffix(c.Name()+": "+c.Detail, ": ")},
+			Remedy:   cmp.Or(c.Remedy, remedies[name], "Run strait trace from the pod to the address of the check."),
+		}, notReached, step})
 	}
-	return Cause{
-		Code: code, Title: cmp.Or(c.Cause, "a check of strait verify failed"),
-		Evidence: []string{strings.TrimSuffix(what+": "+c.Detail, ": ")}, Remedy: cmp.Or(c.Remedy, remedies[code], "Run strait trace from the pod to the address of the check."),
-	}
+	return all
 }
 
 // split splits a message of the form "fact; remedy", and begins the remedy like a sentence.

@@ -20,7 +20,7 @@ func well() Seen {
 			p.Stages = append(p.Stages, operator.Stage{Name: step, State: operator.Reached})
 		}
 		s.Clusters = append(s.Clusters, ClusterSeen{Name: name, Status: &operator.Report{Ready: true, Peerings: []operator.PeeringReport{p}},
-			Checks: []verify.Check{{Group: verify.OfPeering, What: "gateway " + remote + "-0 is reachable from all nodes", Outcome: verify.Passed}}})
+			Nodes: map[string][]verify.Check{remote: {{Group: verify.OfPeering, What: "gateway " + remote + "-0 is reachable from all nodes", Outcome: verify.Passed}}}})
 	}
 	slices.SortFunc(s.Clusters, func(a, b ClusterSeen) int { return strings.Compare(a.Name, b.Name) })
 	for _, code := range []string{"STRAIT-C001", "STRAIT-C004", "STRAIT-N001", "STRAIT-U001", "STRAIT-D002"} {
@@ -163,10 +163,10 @@ var worlds = []struct {
 		s.fails(0, "announced", "10.9.0.0/16 is not granted; to accept it, add it to spec.acceptPrefixes")
 	}},
 	{"a node does not reach its gateway", nodes, func(s *Seen) {
-		s.Clusters[0].Checks[0].Outcome, s.Clusters[0].Checks[0].Detail = verify.Failed, "not from n2 (no answer)"
+		s.Clusters[0].Nodes["b"][0].Outcome, s.Clusters[0].Nodes["b"][0].Detail = verify.Failed, "not from n2 (no answer)"
 	}},
 	{"a policy drops packets to the gateway", "STRAIT-C007", func(s *Seen) {
-		s.Clusters[0].Checks[0].Outcome = verify.Failed
+		s.Clusters[0].Nodes["b"][0].Outcome = verify.Failed
 		s.finds("STRAIT-C007", findings.Error, "policies match nodes by identity")
 	}},
 	{"one path between pods fails", packets, func(s *Seen) {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// watchInterval is how often a watch reads. Reports of gateways change once in some seconds.
-const watchInterval = 2 * time.Second
+// WatchInterval is how often a watch reads. Reports of gateways change once in some seconds.
+const WatchInterval = 2 * time.Second
 
 // Watch reads the report of a cluster's peerings, of those with these names or of all, until ctx ends. It passes each
 // to see, or the error of an API server that does not answer at present. Any other error ends it, also one of see.
 func Watch(ctx context.Context, c Cluster, names []string, see func(*Report, error) error) error {
-	tick := time.NewTicker(watchInterval)
+	tick := time.NewTicker(WatchInterval)
 	defer tick.Stop()
 	for {
 		r, err := ReadReport(ctx, c, names)

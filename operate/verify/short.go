@@ -22,11 +22,7 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	attachments, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w", c.Name, err)
-	}
-	peerings, err := c.Peerings(ctx)
+	nodes, err := Nodes(ctx, c, report)
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +34,30 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 	}
 	for _, peering := range report.Peerings {
 		is, _ := judgePeering(id, peering)
-		r.Checks = append(r.Checks, is)
-		for i := range peerings {
-			if peerings[i].Name == peering.Name {
-				r.Checks = append(r.Checks, reachable(id, &peerings[i], attachments.Items)...)
-			}
-		}
+		r.Checks = append(append(r.Checks, is), nodes[peering.Name]...)
 	}
 	r.finish(began)
 	return r, nil
+}
+
+// Nodes checks whether the nodes of a cluster reach the gateways of the peerings in its report. It returns the checks by
+// the name of the peering.
+func Nodes(ctx context.Context, c operator.Cluster, of *operator.Report) (map[string][]Check, error) {
+	attachments, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", c.Name, err)
+	}
+	peerings, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	checks := make(map[string][]Check)
+	for i := range peerings {
+		if p := &peerings[i]; slices.ContainsFunc(of.Peerings, func(r operator.PeeringReport) bool { return r.Name == p.Name }) {
+			checks[p.Name] = reachable(string(of.ClusterID), p, attachments.Items)
+		}
+	}
+	return checks, nil
 }
 
 // reachable checks whether the nodes of a cluster reach the gateways of a peering.
