@@ -50,7 +50,6 @@ Git or to apply there. It holds public data only.`,
 	c.Flags().Lookup("wait").NoOptDefVal = "2m"
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state, and what changes, until interrupted")
 	c.Flags().BoolVar(&f.forRemote, "for-remote", false, "print the Peering for the other cluster")
-	c.MarkFlagsMutuallyExclusive("wait", "watch", "for-remote")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -67,6 +66,9 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 		if err := checkWait(cmd, f.wait); err != nil {
 			return err
 		}
+	}
+	if f.watch && (f.wait > 0 || f.forRemote) {
+		return wrongUsage(cmd, "--watch goes neither with --wait nor with --for-remote: leave it out, or them")
 	}
 	if f.forRemote && len(names) > 1 {
 		return wrongUsage(cmd, "--for-remote prints one Peering: name one")

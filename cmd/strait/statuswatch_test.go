@@ -81,3 +81,14 @@ func TestAWatchDrawsTheTableOverTheLast(t *testing.T) {
 		t.Errorf("four lines show %s", got)
 	}
 }
+
+func TestAWatchNeitherWaitsNorPrintsAPeering(t *testing.T) {
+	for _, other := range []string{"--wait", "--for-remote"} {
+		if _, stderr, code := output("", "status", "--watch", other); code != exitUsage || !strings.Contains(stderr, "--watch goes neither with --wait nor with --for-remote") {
+			t.Errorf("%s: it ends with %d and says %s", other, code, stderr)
+		}
+	}
+	if _, stderr, _ := output("", "status", "b", "--for-remote", "--wait", "--kubeconfig", "/nowhere"); strings.Contains(stderr, "--wait") {
+		t.Errorf("--for-remote does not wait: %s", stderr)
+	}
+}
