@@ -27,6 +27,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/offload/translate"
 	"strait.dev/strait/operate/findings"
 	"strait.dev/strait/operate/offload"
 	"strait.dev/strait/operate/operator"
@@ -328,6 +329,21 @@ func (p *pair) serves(t *testing.T) {
 	must(t, p.a.Pods("shop").Delete(t.Context(), "later", metav1.DeleteOptions{}))
 }
 
+// changes changes the image and the labels of a pod that runs, and then of its twin.
+func (p *pair) changes(t *testing.T, twin types.UID) {
+	t.Helper()
+	change := []byte(`{"metadata":{"labels":{"app":null,"debugged":"yes"}},"spec":{"containers":[{"name":"web","image":"web:2"}]}}`)
+	_, err := p.a.Pods("shop").Patch(t.Context(), "web-0", types.StrategicMergePatchType, change, metav1.PatchOptions{})
+	must(t, err)
+	await(t, "the twin changes", func(ctx context.Context) string {
+		is, missing := get(ctx, p.b, "web-0")
+		if missing == "" && (is.UID != twin || is.Spec.Containers[0].Image != "web:2" || is.Labels["debugged"] != "yes" || is.Labels["app"] != "" || is.Labels[translate.PeeringLabel] != "a") {
+			missing = fmt.Sprintf("it has UID %s, image %s and labels %v", is.UID, is.Spec.Containers[0].Image, is.Labels)
+		}
+		return missing
+	})
+}
+
 // limited checks that the agents have no right beyond those that they need.
 func (p *pair) limited(t *testing.T) {
 	other := rest.CopyConfig(p.asA)
@@ -406,6 +422,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	p.carries(t)
 	p.serves(t)
 	p.awaitPod(t, "web-0", "is ready at its mapped address", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.PodIP == "10.71.2.9" })
+	p.changes(t, twin.UID)
 
 	// Both agents are killed and come back.
 	stopLender()

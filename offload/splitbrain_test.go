@@ -17,7 +17,7 @@ import (
 func (w *world) step() {
 	w.now, w.jobsEnd = w.now.Add(time.Second), true
 	name := pick(w, names)
-	switch w.rand.IntN(25) {
+	switch w.rand.IntN(26) {
 	case 0, 1:
 		w.createPod(name, pick(w, []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
 	case 2:
@@ -42,6 +42,8 @@ func (w *world) step() {
 		if w.chance(40 + w.turmoil) {
 			w.fail()
 		}
+	case 20:
+		w.changePod(name)
 	case 18:
 		w.consumerUp, w.providerUp, w.linkUp = w.chance(80), w.chance(80), w.chance(80)
 	case 19:
@@ -130,6 +132,8 @@ func (w *world) differences() (all []string) {
 			report("%s has no twin", pod.UID)
 		case pod.Status.Phase != twin.Status.Phase:
 			report("%s is %s, its twin %s", pod.UID, pod.Status.Phase, twin.Status.Phase)
+		case pod.Labels["change"] != twin.Labels["change"] || pod.Spec.Containers[0].Image != twin.Spec.Containers[0].Image:
+			report("%s has the change %q, its twin %q", pod.UID, pod.Labels["change"], twin.Labels["change"])
 		}
 	}
 	used := slices.ContainsFunc(slices.Collect(maps.Values(w.pods)), func(p *corev1.Pod) bool { return !translate.Final(p.Status.Phase) })

@@ -162,6 +162,16 @@ func (w *world) deletePod(name string) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.ResourceVersion = &at, new(int64(30)), w.version()
 }
 
+// changePod changes what may change in a pod that runs.
+func (w *world) changePod(name string) {
+	p := w.pods[name]
+	if p == nil || translate.Final(p.Status.Phase) || p.DeletionTimestamp != nil {
+		return
+	}
+	p.ResourceVersion = w.version()
+	p.Labels, p.Spec.Containers[0].Image = map[string]string{"change": p.ResourceVersion}, "i:"+p.ResourceVersion
+}
+
 // setConfig gives a ConfigMap a new value.
 func (w *world) setConfig(name string) { w.configs[name] = w.version() }
 
@@ -300,7 +310,7 @@ func (w *world) borrow(b *borrowing) {
 			}
 		}
 		for _, pod := range b.cache {
-			if said := b.said[string(pod.UID)]; said != nil && said.State == protocol.StateUnknown && pod.DeletionTimestamp == nil && b.heard == w.lending {
+			if said := b.said[string(pod.UID)]; said != nil && (said.State == protocol.StateUnknown || said.Outdated) && pod.DeletionTimestamp == nil && b.heard == w.lending {
 				text, hash, err := borrower.Encode(pod, virtual)
 				if err != nil {
 					w.t.Fatal(err)
@@ -462,7 +472,7 @@ func (w *world) write(write *lender.Write) {
 			is.UID, is.ResourceVersion = types.UID("r-"+w.version()), w.version()
 			w.records[name] = is
 		}
-	case lender.UpdateRecord:
+	case lender.UpdateRecord, lender.ChangeRecord:
 		if record != nil && record.ResourceVersion == write.Record.ResourceVersion {
 			is := write.Record.DeepCopy()
 			is.ResourceVersion = w.version()
@@ -476,6 +486,12 @@ func (w *world) write(write *lender.Write) {
 	case lender.CreateTwin:
 		if twin == nil {
 			w.createTwin(name, uid, write.Twin)
+		}
+	case lender.UpdateTwin:
+		if twin != nil && twin.ResourceVersion == write.Twin.ResourceVersion {
+			is := write.Twin.DeepCopy()
+			is.ResourceVersion = w.version()
+			w.twins[name] = is
 		}
 	case lender.DeleteTwin:
 		if twin != nil && twin.UID == write.Twin.UID {

@@ -342,7 +342,7 @@ func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now ti
 	}
 	for _, pod := range pods {
 		said, t := s.said[string(pod.UID)], b.describe(pod)
-		if said == nil || said.State != protocol.StateUnknown || pod.DeletionTimestamp != nil || t.Err != nil || now.Sub(b.sent[t.Hash]) < resend {
+		if said == nil || said.State != protocol.StateUnknown && !said.Outdated || pod.DeletionTimestamp != nil || t.Err != nil || now.Sub(b.sent[t.Hash]) < resend {
 			continue
 		}
 		text, hash, err := Encode(pod, b.node)

@@ -48,9 +48,11 @@ type Act int
 // The acts.
 const (
 	CreateRecord Act = iota + 1
-	UpdateRecord
+	UpdateRecord     // its annotations
+	ChangeRecord     // its template
 	DeleteRecord
 	CreateTwin
+	UpdateTwin
 	DeleteTwin
 	ConfirmGone // writes nothing: see State.Gone
 	CreateObject
@@ -127,6 +129,7 @@ func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 		},
 		Template: *s.Template.DeepCopy(),
 	}
+	metav1.SetMetaDataAnnotation(&record.ObjectMeta, translate.TemplateAnnotation, s.Want.Hash)
 	return &Write{Act: CreateRecord, Record: record}, s.pending()
 }
 
@@ -186,6 +189,14 @@ func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 		return s.annotate(made), s.made()
 	case s.Twin != nil && !final && finished(s.Twin, s.Record):
 		return s.finish(&s.Twin.Status), s.made()
+	case !final && s.Lent && s.outdated() && s.Template != nil && s.Refused == nil:
+		w := &Write{Act: ChangeRecord, Record: s.Record.DeepCopy()}
+		translate.ChangeRecord(w.Record, s.Template, s.Want.Hash)
+		return w, s.made()
+	case !final && s.twinOutdated():
+		w := &Write{Act: UpdateTwin, Twin: s.Twin.DeepCopy(), IfRecord: s.Record}
+		translate.ChangeTwin(w.Twin, s.Record)
+		return w, s.made()
 	case s.Twin != nil, final:
 		return nil, s.made()
 	case last != "" && !translate.RestartsAlways(s.Record):
@@ -204,6 +215,18 @@ func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 		return nil, s.made()
 	}
 	return &Write{Act: CreateTwin, Twin: translate.Twin(s.Record), IfRecord: s.Record, Absent: s.Supply.absent}, s.made()
+}
+
+// outdated reports whether the record has another template than the pod in the consumer now.
+func (s *Slot) outdated() bool {
+	return s.Record != nil && s.Want != nil && s.Want.UID == s.uid() && !s.Want.Deleting && !s.Want.Finished &&
+		s.Want.Hash != protocol.Hash(nil) && s.Want.Hash != s.Record.Annotations[translate.TemplateAnnotation]
+}
+
+// twinOutdated reports whether the twin has a former template of the record.
+func (s *Slot) twinOutdated() bool {
+	return s.Record != nil && s.Twin != nil && s.Twin.DeletionTimestamp == nil &&
+		s.Twin.Annotations[translate.TemplateAnnotation] != s.Record.Annotations[translate.TemplateAnnotation]
 }
 
 // finished reports whether a twin's phase is final for the pod. A kubelet also reports a final

@@ -188,16 +188,26 @@ func (st *State) Decide(namespaces map[string]Namespace, path Path, now time.Tim
 		w, status := Decide(s)
 		a := st.attempts[s.Namespace+"/"+s.Name]
 		switch {
-		case w == nil || w.Act != CreateRecord && w.Act != CreateTwin:
+		case w == nil || !refusable(w.Act):
 		case a != nil && now.Before(a.until):
 			w, d.Again = nil, earlier(d.Again, a.until)
 		case w.Act == CreateRecord:
 			if bytes += w.Record.Template.Size(); bytes > protocol.MaxRecords {
 				w, status = nil, s.refused("TooMany", fmt.Sprintf("the templates of all pods have more than %d bytes", protocol.MaxRecords))
 			}
+		case w.Act == ChangeRecord:
+			if grows := w.Record.Template.Size() - s.Record.Template.Size(); grows > 0 {
+				if bytes += grows; bytes > protocol.MaxRecords {
+					w = nil
+				}
+			}
 		}
 		if a != nil && status != nil && status.State == protocol.StatePending {
 			status.State, status.Reason, status.Message = protocol.StateRefused, a.reason, a.message
+		}
+		if status != nil && s.Template == nil && s.outdated() && unknown+len(st.stock) < protocol.MaxStock {
+			unknown++
+			status.Outdated = true
 		}
 		if status != nil && status.State == protocol.StateUnknown {
 			if unknown++; unknown+len(st.stock) > protocol.MaxStock {
@@ -212,6 +222,11 @@ func (st *State) Decide(namespaces map[string]Namespace, path Path, now time.Tim
 		}
 	}
 	return d
+}
+
+// refusable reports whether a cluster may refuse an act, so that it is tried again later and later.
+func refusable(a Act) bool {
+	return a == CreateRecord || a == ChangeRecord || a == CreateTwin || a == UpdateTwin
 }
 
 // slots returns the slots of all names by key, and the bytes of all records. It forgets
@@ -243,10 +258,10 @@ func (st *State) slots(namespaces map[string]Namespace, objects *objectDecision)
 		if of := st.stock[p.Hash]; of != nil {
 			s.Template, s.Refused = of.template, of.refused
 		}
-		if s.Record == nil || s.uid() != p.UID {
+		if s.Record == nil || s.uid() != p.UID || s.outdated() {
 			needed[p.Hash] = true
 		}
-		if s.Twin != nil {
+		if s.Twin != nil && !s.outdated() && !s.twinOutdated() {
 			delete(st.attempts, key)
 		}
 	}

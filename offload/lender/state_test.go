@@ -143,6 +143,82 @@ func TestARefusedTwinIsTriedAgainLaterAndLater(t *testing.T) {
 	}
 }
 
+// A pod that runs gets a new image. What this cluster refuses to change is tried again later and
+// later, and the pod is said to run meanwhile.
+func TestARefusedChangeLeavesTheTwinAsItIs(t *testing.T) {
+	t.Parallel()
+	st := lender.NewState("a", epoch, 1)
+	d, templates := list(1, 1, 1)
+	accept := func() {
+		t.Helper()
+		d.Sign()
+		if err := st.Accept(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept()
+	if err := st.Stock(d.Pods[0].Hash, templates[0]); err != nil {
+		t.Fatal(err)
+	}
+	of := lender.Namespace{Lent: true, Read: true}
+	next := func(at time.Time) (*lender.Write, *protocol.PodStatus, time.Time) {
+		t.Helper()
+		is := st.Decide(map[string]lender.Namespace{"shop": of}, lender.Path{}, at)
+		if len(is.Writes) > 1 || len(is.Statuses) != 1 {
+			t.Fatalf("it writes %d objects, and says something about %d pods", len(is.Writes), len(is.Statuses))
+		}
+		if len(is.Writes) == 0 {
+			return nil, is.Statuses[0], is.Again
+		}
+		return is.Writes[0], is.Statuses[0], is.Again
+	}
+	w, _, _ := next(now)
+	of.Records = []*corev1.PodTemplate{w.Record}
+	w, _, _ = next(now)
+	w.Twin.UID, w.Twin.Status.Phase = "t-1", corev1.PodRunning
+	of.Twins = []*corev1.Pod{w.Twin}
+	w, _, _ = next(now)
+	of.Records[0] = w.Record // it has the twin's UID
+
+	changed := templates[0].DeepCopy()
+	changed.Spec.Containers[0].Image, changed.Spec.Containers[0].Command = "i:2", []string{"another"}
+	_, hash, err := protocol.EncodeTemplate(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Sequence, d.Pods[0].Hash = 2, hash
+	accept()
+	if _, said, _ := next(now); !said.Outdated || said.State != protocol.StateMade {
+		t.Errorf("without the new template it says %+v", said)
+	}
+	if err := st.Stock(hash, changed); err != nil {
+		t.Fatal(err)
+	}
+	w, said, _ := next(now)
+	if w == nil || w.Act != lender.ChangeRecord || said.Outdated || w.Record.Template.Spec.Containers[0].Image != "i:2" || len(w.Record.Template.Spec.Containers[0].Command) != 0 {
+		t.Fatalf("it writes %+v and says %+v", w, said)
+	}
+	of.Records[0] = w.Record
+	at, last := now, time.Duration(0)
+	for range 5 {
+		w, _, _ := next(at)
+		if w == nil || w.Act != lender.UpdateTwin || w.Twin.Spec.Containers[0].Image != "i:2" {
+			t.Fatalf("at %v it writes %+v", at, w)
+		}
+		st.Refuse("shop/web-0", "TwinRefused", "image policy", at)
+		w, said, again := next(at)
+		if w != nil || said.State != protocol.StateMade || again.Sub(at) <= last {
+			t.Fatalf("after a refusal it writes %+v, says %+v, and waits %v after %v", w, said, again.Sub(at), last)
+		}
+		at, last = again, again.Sub(at)
+	}
+	w, _, _ = next(at)
+	of.Twins[0] = w.Twin
+	if w, _, again := next(at); w != nil || !again.IsZero() {
+		t.Errorf("in the end it writes %+v again", w)
+	}
+}
+
 func TestOnlyWhatIsLentAndReadIsDecidedOn(t *testing.T) {
 	t.Parallel()
 	d, _ := list(1, 1, 1)

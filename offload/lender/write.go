@@ -40,7 +40,12 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 		if err == nil {
 			_, err = l.Client.Pods(namespace).Create(ctx, w.Twin, metav1.CreateOptions{})
 		}
-	case UpdateRecord:
+	case UpdateTwin:
+		what, namespace, name = "change the pod", w.Twin.Namespace, w.Twin.Name
+		if err = l.confirm(ctx, w, w.Twin); err == nil {
+			_, err = l.Client.Pods(namespace).Update(ctx, w.Twin, metav1.UpdateOptions{})
+		}
+	case UpdateRecord, ChangeRecord:
 		what, namespace, name = "update the stored pod", w.Record.Namespace, w.Record.Name
 		if err = l.confirm(ctx, w, w.Record); err == nil {
 			_, err = l.Client.PodTemplates(namespace).Update(ctx, w.Record, metav1.UpdateOptions{})
@@ -75,7 +80,7 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 		return true
 	case creates && apierrors.IsAlreadyExists(err):
 		return l.taken(ctx, w, namespace, name)
-	case creates && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
+	case refusable(w.Act) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		log.Warn("this cluster refuses to "+what, "error", err)
 		l.refuse(namespace+"/"+name, "TwinRefused", err.Error())
 		return false

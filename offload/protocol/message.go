@@ -37,6 +37,8 @@ type PodStatus struct {
 	// Ended is whether, in StateRefused, the lender knows no twin and will make none: if the pod
 	// ran, it does not any more.
 	Ended bool `json:"ended,omitempty"`
+	// Outdated is whether the lender has another template than that of the list, and needs the latter.
+	Outdated bool `json:"outdated,omitempty"`
 	// Made is how many twins were made so far.
 	Made int32 `json:"made,omitempty"`
 	// Status is that of the twin, with the provider's addresses, in StateMade.

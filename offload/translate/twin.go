@@ -20,6 +20,9 @@ const (
 	OriginLabel  = domain + "origin-uid" // UID of the pod in the consumer
 )
 
+// TemplateAnnotation is the hash of the template that a record stores, or that a twin has.
+const TemplateAnnotation = domain + "template"
+
 // tokenVolume is the prefix of the volume with a token that admission adds to each pod.
 const tokenVolume = "kube-api-access-"
 
@@ -145,8 +148,38 @@ func Twin(record *corev1.PodTemplate) *corev1.Pod {
 	for _, key := range []string{PeeringLabel, OriginLabel} {
 		pod.Labels[key] = record.Labels[key]
 	}
+	if hash := record.Annotations[TemplateAnnotation]; hash != "" {
+		pod.Annotations = map[string]string{TemplateAnnotation: hash}
+	}
 	pod.Spec.AutomountServiceAccountToken = &no
 	return pod
+}
+
+// ChangeRecord gives a record what may change in a template while a pod runs: labels, images, and
+// the deadline. hash is that of the new template.
+func ChangeRecord(record *corev1.PodTemplate, to *corev1.PodTemplateSpec, hash string) {
+	metav1.SetMetaDataAnnotation(&record.ObjectMeta, TemplateAnnotation, hash)
+	record.Template.Labels = maps.Clone(to.Labels)
+	change(&record.Template.Spec, &to.Spec)
+}
+
+// ChangeTwin gives a twin what may have changed in its record.
+func ChangeTwin(twin *corev1.Pod, record *corev1.PodTemplate) {
+	to := Twin(record)
+	metav1.SetMetaDataAnnotation(&twin.ObjectMeta, TemplateAnnotation, to.Annotations[TemplateAnnotation])
+	twin.Labels = to.Labels
+	change(&twin.Spec, &to.Spec)
+}
+
+func change(spec, to *corev1.PodSpec) {
+	spec.ActiveDeadlineSeconds = to.ActiveDeadlineSeconds
+	for _, of := range []struct{ is, to []corev1.Container }{{spec.InitContainers, to.InitContainers}, {spec.Containers, to.Containers}} {
+		for i := range of.is {
+			if j := slices.IndexFunc(of.to, func(c corev1.Container) bool { return c.Name == of.is[i].Name }); j >= 0 {
+				of.is[i].Image = of.to[j].Image
+			}
+		}
+	}
 }
 
 // RestartsAlways reports whether a lost twin of a record is made again.
