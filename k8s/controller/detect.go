@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // The maximum lengths of the lists in a ClusterNetwork's status.
@@ -67,7 +68,9 @@ func (r *ranges) detectPods(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*
 	}
 	var ofNodes []string
 	for _, node := range nodes {
-		ofNodes = append(ofNodes, node.Spec.PodCIDRs...)
+		if !virtual(node) {
+			ofNodes = append(ofNodes, node.Spec.PodCIDRs...)
+		}
 	}
 	all, err := parsePrefixes(ofNodes)
 	if err != nil {
@@ -115,8 +118,8 @@ func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 	r.sources.NodeCIDRs = v1alpha1.SourceNodes
 	var all []netip.Prefix
 	for _, node := range nodes {
-		if onFargate(node) {
-			continue // its address is that of its only pod
+		if onFargate(node) || virtual(node) {
+			continue // its address is that of a pod
 		}
 		for _, a := range nodeAddresses(node, corev1.NodeInternalIP, corev1.NodeExternalIP) {
 			all = append(all, single(a))
@@ -129,6 +132,9 @@ func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 func onFargate(node *corev1.Node) bool {
 	return strings.HasPrefix(node.Spec.ProviderID, "aws://") && strings.Contains(node.Spec.ProviderID, "/fargate-")
 }
+
+// virtual reports whether a node stands for the cluster of a Peering: its pods run there.
+func virtual(node *corev1.Node) bool { return node.Labels[peering.Label] != "" }
 
 // candidates are sources in order of precedence.
 type candidates []struct {

@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // nodesWith are nodes with these ranges for pods, and addresses 192.0.2.1, 192.0.2.2 ...
@@ -142,6 +144,27 @@ func TestMergedRangesHoldTheSameAddressesAndCoveredOnesNoFewer(t *testing.T) {
 }
 
 // A node of Fargate has the address of its only pod, which has to stay reachable.
+// The address of a virtual node is that of the borrower's pod, and its pods have addresses of
+// another cluster.
+func TestVirtualNodesAddNothingToTheCluster(t *testing.T) {
+	nodes := nodesWith("10.0.1.0/24", "10.0.2.0/24")
+	nodes[1].Labels = map[string]string{peering.Label: "b"}
+	if r := detect(v1alpha1.ClusterNetworkSpec{}, facts{}, nodes); fmt.Sprint(r.nodes, r.pods) != "[192.0.2.1/32] [10.0.1.0/24]" {
+		t.Errorf("the CIDRs of nodes are %v, those of pods %v", r.nodes, r.pods)
+	}
+	here, there := podOn(nodes[0].Name, "here", "10.0.100.1"), podOn(nodes[1].Name, "there", "10.71.0.5")
+	a, _ := clusterPodOf(here)
+	b, _ := clusterPodOf(there)
+	mapped := []ipam.Reserved{{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Use: "the mapped CIDR of Peering b"}}
+	if byNode, owners, problems := podAddresses([]*clusterPod{a, b}, nodes, mapped, podOwners{}); len(byNode) != 1 || len(owners) != 1 || len(problems) != 0 {
+		t.Errorf("pods have the addresses %v, owned by %v; problems: %v", byNode, owners, problems)
+	}
+	var helpers *helperNodes
+	if kept, err := helpers.nodeEssentials(nodes[1]); err != nil || helpers.runOn(kept.(*corev1.Node), false) {
+		t.Errorf("a node helper runs on it, %v", err)
+	}
+}
+
 func TestNodesOfFargateAreNoNodeCIDRs(t *testing.T) {
 	nodes := nodesWith("", "", "")
 	nodes[0].Spec.ProviderID = "aws:///us-east-1a/0123456789-abcdef/fargate-ip-192-0-2-1.ec2.internal"

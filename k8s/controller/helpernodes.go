@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"strait.dev/strait/k8s/peering"
 )
 
 // helperNodes decides on which nodes node helpers run, as Kubernetes does for their DaemonSet:
@@ -91,8 +93,8 @@ func requirements(all []corev1.NodeSelectorRequirement) (apilabels.Selector, err
 
 // selects reports whether the node selector and the node affinity admit a node.
 func (h *helperNodes) selects(node *corev1.Node) bool {
-	if h == nil {
-		return true
+	if h == nil || virtual(node) {
+		return !virtual(node)
 	}
 	of := apilabels.Set(node.Labels)
 	return h.selector.Matches(of) && (!h.affinity || slices.ContainsFunc(h.terms, func(t nodeTerm) bool {
@@ -142,7 +144,7 @@ func tolerates(of corev1.Toleration, t corev1.Taint) bool {
 func (h *helperNodes) labelsOf(node *corev1.Node) map[string]string {
 	kept := make(map[string]string)
 	for key, value := range node.Labels {
-		if key == corev1.LabelNodeExcludeBalancers || h != nil && h.keys[key] {
+		if key == corev1.LabelNodeExcludeBalancers || key == peering.Label || h != nil && h.keys[key] {
 			kept[key] = value
 		}
 	}

@@ -50,6 +50,9 @@ func (o podOwners) Lookup(a netip.Addr) (node string, ok bool) {
 func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Reserved, holders podHolders) (byNode map[string][]v1alpha1.CIDR, owners podOwners, problems []string) {
 	t := podTable{known: make(map[string]bool), strayed: make(map[string]bool)}
 	for _, node := range nodes {
+		if virtual(node) {
+			continue // its pods have addresses of another cluster
+		}
 		t.known[node.Name] = true
 		for _, text := range node.Spec.PodCIDRs {
 			if p, err := netip.ParsePrefix(text); err == nil { // validated by the API server
