@@ -90,7 +90,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	must(t, err)
 	t.Cleanup(watching.Stop)
 	changeOne(t, exports, watching.ResultChan(), 0)
-	before, memory := etcdSize(t, api), peakMemory(t, controller)
+	before, memory := etcdSize(t, api), controller.PeakMemory(t)
 	t.Logf("before: etcd %d MiB, controller %d MiB", before>>20, memory>>20)
 
 	attack := newHostileExports(2500, 400) // a page has no room for more
@@ -103,7 +103,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	}
 	slices.Sort(latencies)
 	p50, p99 := latencies[len(latencies)/2], latencies[len(latencies)*99/100]
-	grown, memory := etcdSize(t, api)-before, peakMemory(t, controller)
+	grown, memory := etcdSize(t, api)-before, controller.PeakMemory(t)
 	requests, sent := attack.numbers()
 	report := bad.report()
 	t.Logf("%v: the hostile cluster sent %d pages with %d MiB; %+v; etcd grew by %.1f MiB; the controller used %.1f MiB at its peak, its log has %d lines; %d changes of the other Peering took %v (p50), %v (p99), %v (longest)",
@@ -163,18 +163,4 @@ func etcdSize(t *testing.T, api *kube.Cluster) int64 {
 	n, err := strconv.ParseFloat(string(found[1]), 64)
 	must(t, err)
 	return int64(n)
-}
-
-// peakMemory returns the highest resident memory of a process in bytes.
-func peakMemory(t *testing.T, p *program.Program) int64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	must(t, err)
-	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
-	if found == nil {
-		t.Fatalf("the controller has ended; end of its log:\n%s", p.Log())
-	}
-	n, err := strconv.ParseInt(string(found[1]), 10, 64)
-	must(t, err)
-	return n << 10
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,7 +52,7 @@ func TestThousandsOfServicesAreImportedThroughTheTunnel(t *testing.T) {
 	gateways := []*program.Program{p.a.gateways["b-0"].Program, p.b.gateways["a-0"].Program}
 	var memory [2]int
 	for i, g := range gateways {
-		memory[i] = peakMemory(t, g)
+		memory[i] = int(g.PeakMemory(t))
 	}
 	for i := range manyNamespaces {
 		for _, c := range []*cluster{p.a, p.b} {
@@ -86,7 +85,7 @@ func TestThousandsOfServicesAreImportedThroughTheTunnel(t *testing.T) {
 		t.Errorf("%d writes for %d changes, want at most %d for each", writes, manyChanges, writesOfEachChange)
 	}
 	for i, name := range []string{"exports", "imports"} {
-		more := peakMemory(t, gateways[i]) - memory[i]
+		more := int(gateways[i].PeakMemory(t)) - memory[i]
 		t.Logf("the gateway that %s used %.1f MiB more at its peak", name, float64(more)/(1<<20))
 		if more > gatewayMemory {
 			t.Errorf("the gateway that %s used %d MiB more, want at most %d", name, more>>20, gatewayMemory>>20)
@@ -228,18 +227,4 @@ func (c *cluster) writes(t *testing.T) (sum int) {
 		t.Fatalf("%d writes, and %d Services are imported", sum, manyServices)
 	}
 	return sum
-}
-
-// peakMemory returns the maximum memory that a program has used, in bytes.
-func peakMemory(t *testing.T, p *program.Program) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	must(t, err)
-	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	if found == nil {
-		t.Fatalf("the program has ended; end of its log:\n%s", p.Log())
-	}
-	kB, err := strconv.Atoi(string(found[1]))
-	must(t, err)
-	return kB << 10
 }

@@ -4,8 +4,10 @@ package program
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -82,6 +84,23 @@ func (p *Program) Stop(t testing.TB) {
 
 // PID returns the process ID: setpriv execs the program.
 func (p *Program) PID() int { return p.cmd.Process.Pid }
+
+// PeakMemory returns the largest resident memory of the program so far, in bytes.
+func (p *Program) PeakMemory(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var n int64
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &n); err == nil {
+			return n << 10
+		}
+	}
+	t.Fatalf("the program has ended; end of its log:\n%s", p.Log())
+	return 0
+}
 
 // Log returns the end of the program's output.
 func (p *Program) Log() string { return p.log.String() }
