@@ -1,4 +1,4 @@
-//go:build apiserver
+//go:build apiserver || nightly
 
 package offload_test
 
@@ -40,6 +40,7 @@ func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 // pair is two clusters without kubelets, controllers and gateways: the test writes what these
 // would. a borrows from b; the Peering of each has the name of the other.
 type pair struct {
+	of     [2]*kube.Cluster
 	a, b   *client.Client // as admin
 	asA    *rest.Config   // as the account of the borrower
 	asB    *client.Client // as the account of the lender
@@ -54,13 +55,15 @@ func must(t *testing.T, err error) {
 }
 
 // newPair starts the clusters, with the agents' rights as the commands create them.
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T) *pair { return newPairOf(t, kube.StartWithNodes, kube.Start) }
+
+func newPairOf(t *testing.T, startA, startB func(testing.TB) *kube.Cluster) *pair {
 	var a, b *kube.Cluster
 	var starting sync.WaitGroup
-	starting.Go(func() { a = kube.StartWithNodes(t) })
-	b = kube.Start(t)
+	starting.Go(func() { a = startA(t) })
+	b = startB(t)
 	starting.Wait()
-	p := new(pair)
+	p := &pair{of: [2]*kube.Cluster{a, b}}
 	for _, c := range []struct {
 		of    *kube.Cluster
 		admin **client.Client
@@ -380,17 +383,27 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	p := newPair(t)
 	stopLender, stopBorrower := p.lend(t), p.borrow(t)
 	a, b := operator.Cluster{Name: "a", Client: p.a}, operator.Cluster{Name: "b", Client: p.b}
-	_, err := offload.Lend(t.Context(), b, offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute, Isolate: true,
-		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}})
+	lend := offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute, Isolate: true,
+		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}}
+	plan, err := offload.PlanLend(t.Context(), b, lend)
+	must(t, err)
+	if _, err := p.b.Namespaces().Get(t.Context(), "shop", metav1.GetOptions{}); !strings.Contains(plan.YAML(), "\n---\n# A namespace for pods of the other cluster.") || !apierrors.IsNotFound(err) {
+		t.Errorf("a plan is applied (%v), or is not complete:\n%s", err, plan.YAML())
+	}
+	_, err = offload.Lend(t.Context(), b, lend)
 	must(t, err)
 	p.counts(t)
 	borrowed, err := offload.Borrow(t.Context(), a, offload.BorrowOptions{Peering: "b", Image: "strait:test", Wait: time.Minute,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}})
 	must(t, err)
 	node := borrowed.Node
-	_, err = offload.Offload(t.Context(), a, "b", []string{"shop"})
+	offloaded, err := offload.Offload(t.Context(), a, "b", []string{"shop"})
 	must(t, err)
+	if err := offload.AwaitNode(t.Context(), a, offloaded, operator.Waiting{}); err == nil || !strings.Contains(err.Error(), "its admin can: strait lend") {
+		t.Errorf("without the announcement of a lender, the error is %v", err)
+	}
 	p.announce(t)
+	must(t, offload.AwaitNode(t.Context(), a, offloaded, operator.Waiting{For: time.Minute}))
 
 	await(t, "the node is ready", func(ctx context.Context) string {
 		n, err := p.a.Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -505,10 +518,10 @@ func (p *pair) goesAway(t *testing.T, a, b operator.Cluster, stopBorrower func()
 	must(t, err)
 
 	unlend := offload.UnlendOptions{Peering: "a", Namespaces: []string{"shop"}, Wait: time.Minute, Say: func(string) {}}
-	lend, err := offload.PlanUnlend(t.Context(), b, unlend)
+	ended, err := offload.PlanUnlend(t.Context(), b, unlend)
 	must(t, err)
-	if len(lend.Deleted) != 1 || !lend.Lender {
-		t.Errorf("it would end %+v", lend)
+	if len(ended.Deleted) != 1 || !ended.Lender {
+		t.Errorf("it would end %+v", ended)
 	}
 	unlend.Namespaces[0] = "default"
 	if _, err := offload.Unlend(t.Context(), b, unlend); err == nil {

@@ -13,6 +13,7 @@ func newBorrow() *cobra.Command {
 	var cluster clusterFlags
 	var size capacity
 	var output string
+	var dry bool
 	o := offload.BorrowOptions{Image: install.Image, Wait: offloadWait}
 	c := &cobra.Command{
 		Use:   "borrow --from PEERING",
@@ -27,7 +28,7 @@ without the class, or a node selector and toleration of its own, no pod is.`,
   strait borrow --from b --cpu 4 --memory 8Gi --node-name b --context a`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := checkOutput(cmd, output); err != nil {
+			if err := checkPlan(cmd, output, dry); err != nil {
 				return err
 			}
 			if err := checkWait(cmd, o.Wait); err != nil {
@@ -45,6 +46,9 @@ without the class, or a node selector and toleration of its own, no pod is.`,
 			if err != nil {
 				return err
 			}
+			if dry {
+				return printPlan(cmd)(offload.PlanBorrow(ctx, local, o))
+			}
 			borrowed, err := offload.Borrow(ctx, local, o)
 			if err != nil {
 				return err
@@ -61,6 +65,7 @@ without the class, or a node selector and toleration of its own, no pod is.`,
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "name of the virtual node (default: strait-PEERING)")
 	size.register(c, "of the node at most")
 	agentFlags(c, &o.Image, &o.Wait)
+	planFlag(c, &dry)
 	outputFlag(c, &output)
 	_ = c.RegisterFlagCompletionFunc("from", peerings) // fails only for an unknown flag
 	c.ValidArgsFunction = cobra.NoFileCompletions

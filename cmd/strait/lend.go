@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,7 @@ func newLend() *cobra.Command {
 	var cluster clusterFlags
 	var size capacity
 	var output string
+	var dry bool
 	o := offload.LendOptions{Image: install.Image, Level: "restricted", Wait: offloadWait}
 	c := &cobra.Command{
 		Use:   "lend NAMESPACE... --to PEERING",
@@ -70,10 +72,11 @@ lender. The remote cluster gets no access to the API server of this one.
 ResourceQuota in each NAMESPACE. With --isolate, a NetworkPolicy keeps the pods apart from
 other pods of this cluster, if its network plugin enforces policies.`,
 		Example: `  strait lend shop --to a
-  strait lend shop jobs --to a --cpu 8 --memory 16Gi --context b`,
+  strait lend shop jobs --to a --cpu 8 --memory 16Gi --context b
+  strait lend shop --to a --dry-run >lender.yaml`,
 		Args: atLeastOne("the name of the namespace"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := checkOutput(cmd, output); err != nil {
+			if err := checkPlan(cmd, output, dry); err != nil {
 				return err
 			}
 			if err := checkWait(cmd, o.Wait); err != nil {
@@ -95,6 +98,9 @@ other pods of this cluster, if its network plugin enforces policies.`,
 				return err
 			}
 			o.Namespaces = args
+			if dry {
+				return printPlan(cmd)(offload.PlanLend(ctx, local, o))
+			}
 			lent, err := offload.Lend(ctx, local, o)
 			if err != nil {
 				return err
@@ -112,6 +118,7 @@ other pods of this cluster, if its network plugin enforces policies.`,
 	c.Flags().StringVar(&o.Level, "pod-security", o.Level, "Pod Security level of the namespaces: restricted or baseline")
 	c.Flags().BoolVar(&o.Isolate, "isolate", false, "keep the pods apart from other pods of this cluster with a NetworkPolicy")
 	agentFlags(c, &o.Image, &o.Wait)
+	planFlag(c, &dry)
 	outputFlag(c, &output)
 	_ = c.RegisterFlagCompletionFunc("to", peerings) // fails only for an unknown flag
 	completeValues(c, "pod-security", podSecurityLevels)
@@ -123,4 +130,27 @@ other pods of this cluster, if its network plugin enforces policies.`,
 func agentFlags(c *cobra.Command, image *string, wait *time.Duration) {
 	c.Flags().StringVar(image, "image", *image, "image of the agent")
 	c.Flags().DurationVar(wait, "wait", *wait, "how long to wait until the agent runs")
+}
+
+// planFlag registers the flag --dry-run of a command that applies YAML.
+func planFlag(c *cobra.Command, dry *bool) {
+	c.Flags().BoolVar(dry, "dry-run", false, "print the objects that would be applied, as YAML, and exit")
+}
+
+// checkPlan returns an error for an output format that the command does not have.
+func checkPlan(cmd *cobra.Command, output string, dry bool) error {
+	if dry && output != "table" && output != "yaml" {
+		return wrongUsage(cmd, "--dry-run prints YAML; remove --output %s", output)
+	}
+	return checkOutput(cmd, output)
+}
+
+// printPlan prints the objects of a plan.
+func printPlan(cmd *cobra.Command) func(offload.Plan, error) error {
+	return func(plan offload.Plan, err error) error {
+		if err == nil {
+			_, err = io.WriteString(cmd.OutOrStdout(), plan.YAML())
+		}
+		return err
+	}
 }

@@ -89,18 +89,38 @@ func objects(manifest string, v values) (all []object, err error) {
 	return all, nil
 }
 
-// apply applies the objects of a manifest.
-func apply(ctx context.Context, c operator.Cluster, manifest string, v values) error {
-	all, err := objects(manifest, v)
-	if err != nil {
-		return err
+// Plan are objects that a command applies, in this order.
+type Plan []object
+
+// add adds the objects of manifests.
+func (p *Plan) add(v values, names ...string) error {
+	for _, manifest := range names {
+		all, err := objects(manifest, v)
+		if err != nil {
+			return err
+		}
+		*p = append(*p, all...)
 	}
-	for _, o := range all {
+	return nil
+}
+
+// apply applies all objects.
+func (p Plan) apply(ctx context.Context, c operator.Cluster) error {
+	for _, o := range p {
 		if err := c.Client.ApplyYAML(ctx, o.path, o.text, manager); err != nil {
 			return c.Failed("apply "+o.kind+" "+o.name, err)
 		}
 	}
 	return nil
+}
+
+// YAML returns the objects as documents for kubectl apply.
+func (p Plan) YAML() string {
+	var all strings.Builder
+	for _, o := range p {
+		fmt.Fprintf(&all, "---\n%s\n", bytes.TrimSpace(o.text))
+	}
+	return all.String()
 }
 
 // remove deletes the objects of a manifest, the last one first, but no namespace.

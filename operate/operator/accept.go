@@ -60,7 +60,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 			return nil, err
 		}
 	}
-	err = o.Waiting.until(ctx, func(ctx context.Context) (string, error) {
+	err = o.Waiting.Until(ctx, func(ctx context.Context) (string, error) {
 		now, err := c.peering(ctx, name)
 		if err != nil {
 			return "", err

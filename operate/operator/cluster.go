@@ -129,7 +129,7 @@ func joinable(ctx context.Context, w Waiting, clusters ...Cluster) ([]*v1alpha1.
 	case err == nil && missing != "" && w.DryRun:
 		err = errors.New(missing)
 	case err == nil && missing != "":
-		err = w.until(ctx, look)
+		err = w.Until(ctx, look)
 	}
 	return networks, err
 }

@@ -88,7 +88,7 @@ func ExportServices(ctx context.Context, c Cluster, remote *Cluster, o ExportOpt
 		return missing, nil
 	}
 	if o.Wait {
-		return all, o.Waiting.until(ctx, look)
+		return all, o.Waiting.Until(ctx, look)
 	}
 	_, err := look(ctx)
 	return all, err

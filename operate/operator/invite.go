@@ -153,7 +153,7 @@ func inUse(p *v1alpha1.Peering) bool {
 // untilRunning waits until all gateways of a Peering have keys and, if they accept
 // connections, endpoints.
 func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waiting) (gateways []v1alpha1.GatewayStatus, err error) {
-	err = w.until(ctx, func(ctx context.Context) (missing string, err error) {
+	err = w.Until(ctx, func(ctx context.Context) (missing string, err error) {
 		is, err := c.peering(ctx, p.Name)
 		if err != nil {
 			return "", err
@@ -181,7 +181,7 @@ func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace stri
 // untilRemoved waits until a deleted Peering has no gateways and keys any more.
 func (c Cluster) untilRemoved(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
 	of := metav1.ListOptions{LabelSelector: peering.Label + "=" + p.Name}
-	return w.until(ctx, func(ctx context.Context) (string, error) {
+	return w.Until(ctx, func(ctx context.Context) (string, error) {
 		pods, err := c.Client.Pods(namespace).List(ctx, of)
 		if err != nil {
 			return "", c.Failed("read the gateways' pods", err)

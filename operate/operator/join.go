@@ -56,7 +56,7 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 			return nil, err
 		}
 	}
-	err := o.Waiting.until(ctx, func(ctx context.Context) (string, error) {
+	err := o.Waiting.Until(ctx, func(ctx context.Context) (string, error) {
 		if err := errors.Join(a.reload(ctx), b.reload(ctx)); err != nil {
 			return "", err
 		}
@@ -157,7 +157,7 @@ func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork, keep boo
 // the other side.
 func exchangeGateways(ctx context.Context, a, b *side, o JoinOptions) error {
 	var ofA, ofB []v1alpha1.GatewayStatus
-	err := o.Waiting.until(ctx, func(ctx context.Context) (missing string, err error) {
+	err := o.Waiting.Until(ctx, func(ctx context.Context) (missing string, err error) {
 		if err := errors.Join(a.reload(ctx), b.reload(ctx)); err != nil {
 			return "", err
 		}

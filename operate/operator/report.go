@@ -145,7 +145,7 @@ func readReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 // Await waits until all peerings are ready and returns their report. After the timeout it
 // returns the last report and a TimeoutError.
 func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report, err error) {
-	err = w.until(ctx, func(ctx context.Context) (string, error) {
+	err = w.Until(ctx, func(ctx context.Context) (string, error) {
 		is, err := readReport(ctx, c, names)
 		if err != nil {
 			return "", err

@@ -52,7 +52,7 @@ func RotateKeys(ctx context.Context, c Cluster, name string, w Waiting) (*Rotate
 		}
 	}
 	r := &Rotated{Peering: name, KeyGeneration: generation}
-	err = w.until(ctx, func(ctx context.Context) (string, error) {
+	err = w.Until(ctx, func(ctx context.Context) (string, error) {
 		is, err := c.peering(ctx, name)
 		if err != nil {
 			return "", err

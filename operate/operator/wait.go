@@ -28,10 +28,10 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("not after %v: %s", e.After, e.Missing)
 }
 
-// until polls until nothing is missing or the timeout. An API server that does not answer
+// Until polls until nothing is missing or the timeout. An API server that does not answer
 // is retried. It polls at least once, and a poll that has begun is not interrupted by the
 // timeout.
-func (w Waiting) until(ctx context.Context, look func(context.Context) (missing string, err error)) error {
+func (w Waiting) Until(ctx context.Context, look func(context.Context) (missing string, err error)) error {
 	if w.DryRun {
 		return ErrDryRun
 	}

@@ -15,7 +15,7 @@ func TestAWaitEndsWithWhatIsMissing(t *testing.T) {
 		var told strings.Builder
 		w := Waiting{For: 10 * time.Second, Progress: NewProgress(&told, nil)}
 		looks := 0
-		err := w.until(t.Context(), func(context.Context) (string, error) {
+		err := w.Until(t.Context(), func(context.Context) (string, error) {
 			looks++
 			return fmt.Sprintf("step %d of 4", min(looks/3, 3)), nil
 		})
@@ -33,14 +33,14 @@ func TestAWaitOutlivesAnAPIServerThatIsAwayAndNoOtherError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Waiting{For: time.Minute}
 		looks := 0
-		must(t, w.until(t.Context(), func(context.Context) (string, error) {
+		must(t, w.Until(t.Context(), func(context.Context) (string, error) {
 			if looks++; looks < 5 {
 				return "", fmt.Errorf("away: %w", context.DeadlineExceeded)
 			}
 			return "", nil
 		}))
 		wrong := errors.New("wrong")
-		if err := w.until(t.Context(), func(context.Context) (string, error) { return "", wrong }); !errors.Is(err, wrong) {
+		if err := w.Until(t.Context(), func(context.Context) (string, error) { return "", wrong }); !errors.Is(err, wrong) {
 			t.Errorf("ended with %v", err)
 		}
 	})
@@ -50,7 +50,7 @@ func TestAWaitEndsWhenItIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		err := Waiting{For: time.Minute}.until(ctx, func(context.Context) (string, error) { return "something", nil })
+		err := Waiting{For: time.Minute}.Until(ctx, func(context.Context) (string, error) { return "something", nil })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", err)
 		}

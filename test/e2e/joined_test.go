@@ -31,6 +31,7 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 	stage(t, "verify", func(t *testing.T) { w.verifiedIn(t, "IPv4", "IPv6") })
 	stage(t, "diagnose", func(t *testing.T) { t.Log(w.do(t, "", "strait", "diagnose", "--context=a", "--remote-context=b")) })
 	stage(t, "offload", func(t *testing.T) { w.offloads(t) })
+	w.follow(t, "docs/tutorials/offload.md")
 	var revertDNS func(*testing.T)
 	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
 	w.follow(t, "docs/tutorials/services.md")

@@ -56,7 +56,7 @@ spec:
   volumes: [{name: password, secret: {secretName: password}}, {name: tmp, emptyDir: {}}]
 `
 
-// offloads runs a pod of a in b, through a restart of both agents, and takes it back.
+// offloads runs pods of a in b, one of them through a restart of both agents, and takes them back.
 func (w *world) offloads(t *testing.T) {
 	t.Helper()
 	kubectl := func(cluster string, args ...string) string {
@@ -103,6 +103,13 @@ func (w *world) offloads(t *testing.T) {
 		}
 		return nil
 	})
+	w.worksLikeANode(t, kubectl)
+	for problem := range strings.Lines(kubectl("a", "get", "clusternetwork", "default", `--output=jsonpath={range .status.conditions[?(@.status!="True")]}{.message}{"\n"}{end}`)) {
+		t.Errorf("while pods of a run in b, ClusterNetwork default of a says: %s", problem)
+	}
+	if nodes := kubectl("a", "get", "clusternetwork", "default", "--output=jsonpath={.status.nodeCIDRs}"); strings.Contains(nodes, "10.0.") {
+		t.Errorf("the CIDRs of the nodes of a are %s: one is that of a pod", nodes)
+	}
 	w.takeBack(t, kubectl)
 }
 

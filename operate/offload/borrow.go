@@ -1,0 +1,72 @@
+package offload
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/operate/operator"
+)
+
+// BorrowOptions are what is borrowed from the cluster of a Peering.
+type BorrowOptions struct {
+	Peering   string
+	NodeName  string              // empty: that of the Peering, or its default
+	Resources corev1.ResourceList // limit of what is lent
+	Image     string              // of the borrower
+	Wait      time.Duration       // for the borrower to run, at most
+}
+
+// Borrowed is what pods of this cluster need to run in the cluster of a Peering.
+type Borrowed struct {
+	Cluster      string `json:"cluster"` // as in operator.Cluster
+	Peering      string `json:"peering"`
+	Node         string `json:"node"`
+	RuntimeClass string `json:"runtimeClass"`
+}
+
+// Borrow makes the borrower, with the identity of its node, and the RuntimeClass of the Peering.
+func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowed, err error) {
+	plan, p, err := planBorrow(ctx, c, &o)
+	if err != nil {
+		return b, err
+	}
+	if err := plan.apply(ctx, c); err != nil {
+		return b, err
+	}
+	fingerprint, err := certificate(ctx, c, borrower.Name(o.Peering), o.Wait)
+	if err != nil {
+		return b, err
+	}
+	borrow := &v1alpha1.PeeringBorrow{NodeName: o.NodeName, Resources: o.Resources, Fingerprint: fingerprint}
+	if was := p.Spec.Borrow; was != nil && len(borrow.Resources) == 0 {
+		borrow.Resources = was.Resources
+	}
+	b = Borrowed{Cluster: c.Name, Peering: o.Peering, Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
+	return b, applySpec(ctx, c, p, v1alpha1.PeeringSpec{Lend: p.Spec.Lend, Borrow: borrow})
+}
+
+// PlanBorrow returns the objects that Borrow creates before the borrower runs.
+func PlanBorrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (Plan, error) {
+	plan, _, err := planBorrow(ctx, c, &o)
+	return plan, err
+}
+
+// planBorrow sets the node name of o to that in effect.
+func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan Plan, p *v1alpha1.Peering, err error) {
+	if p, err = peering(ctx, c, o.Peering); err != nil {
+		return nil, nil, err
+	}
+	if was := p.Spec.Borrow; was != nil && o.NodeName == "" {
+		o.NodeName = was.NodeName
+	}
+	v := values{Namespace: Namespace, Agent: borrower.Name(o.Peering), Command: "borrower", Peering: o.Peering, Image: o.Image,
+		Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
+	return plan, p, plan.add(v, "agents.yaml", "runtimeclass.yaml")
+}
+
+// runtimeClass returns the name of a Peering's RuntimeClass.
+func runtimeClass(peering string) string { return "strait-" + peering }
