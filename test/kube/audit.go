@@ -31,6 +31,12 @@ func StartAudited(t testing.TB) *Cluster {
 	return start(t, options{audited: true})
 }
 
+// StartAuditedWithNodes is StartWithNodes with such a record.
+func StartAuditedWithNodes(t testing.TB) *Cluster {
+	t.Helper()
+	return start(t, options{audited: true, nodes: true})
+}
+
 // auditFlags returns the flags of an API server that keeps the record.
 func (c *Cluster) auditFlags() ([]string, error) {
 	if !c.audited {

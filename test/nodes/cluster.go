@@ -45,6 +45,7 @@ type Cluster struct {
 	admin     *rest.Config
 	api       *kubernetes.Clientset // as admin
 	nodes     []*node
+	server    *process // the API server
 }
 
 // Start starts clusters, concurrently, and returns when all nodes and CoreDNS are ready.

@@ -3,6 +3,8 @@ package nodes
 import (
 	"context"
 	"path/filepath"
+	"testing"
+	"time"
 
 	"strait.dev/strait/test/netns"
 )
@@ -21,7 +23,7 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 		return err
 	}
 	address := c.families[0].underlay(c.index, 1)
-	server, err := start("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
+	c.server, err = start("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
 		"--bind-address="+address, "--advertise-address="+address,
 		"--service-cluster-ip-range="+list(c.families, func(f family) string { return f.services }),
 		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"), "--client-ca-file="+c.file("ca.crt"),
@@ -33,9 +35,7 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 	if err != nil {
 		return err
 	}
-	if err := until(c.lab.ctx, server, "kube-apiserver's /readyz", func(ctx context.Context) error {
-		return c.api.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	}); err != nil {
+	if err := c.serving(); err != nil {
 		return err
 	}
 	manager, err := c.access("system:kube-controller-manager")
@@ -52,4 +52,21 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 	}
 	_, err = start("kube-scheduler", "--kubeconfig="+scheduler, "--leader-elect=false")
 	return err
+}
+
+// serving returns when the API server is ready.
+func (c *Cluster) serving() error {
+	return until(c.lab.ctx, c.server, "kube-apiserver's /readyz", func(ctx context.Context) error {
+		return c.api.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// RestartAPIServer kills the API server, and starts it again after a time. It returns when the
+// API server is ready.
+func (c *Cluster) RestartAPIServer(t testing.TB, away time.Duration) {
+	t.Helper()
+	c.server.kill()
+	time.Sleep(away)
+	must(t, c.server.start())
+	must(t, c.serving())
 }
