@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
 	{"offload/protocol", "offload/lease"},
+	{"offload/budget"},
 	{"offload/translate"},
 	{"offload/identity"},
 	{"offload/lender", "offload/borrower"},

@@ -47,6 +47,14 @@ type Write struct {
 	Status *corev1.PodStatus // nil: remove the pod
 }
 
+// size returns the bytes that a write stores, with an event.
+func (w *Write) size() int {
+	if w.Status == nil {
+		return 0
+	}
+	return w.Status.Size() + maxEventMessage
+}
+
 // Template describes what the lender gets of a pod.
 type Template struct {
 	Hash       string

@@ -29,6 +29,8 @@ const (
 	// maxSaid is the maximum number of pods of which the lender speaks: those of the list, and as
 	// many that ended since.
 	maxSaid = 2 * protocol.MaxPods
+	// maxSaidBytes is the maximum size of all that it says about them.
+	maxSaidBytes = 24 << 20
 )
 
 // Lender is where and who the lender is, as the other cluster announced it.
@@ -48,6 +50,7 @@ type link struct {
 	mu       sync.Mutex
 	hello    *protocol.Hello                // nil: no stream yet
 	said     map[string]*protocol.PodStatus // by UID
+	bytes    int                            // of said
 	needs    []string                       // hashes of contents
 	synced   bool                           // said is complete
 	received time.Time                      // when the last message was received
@@ -99,7 +102,12 @@ func (l *link) state(uids map[string]bool, now time.Time) state {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.synced {
-		maps.DeleteFunc(l.said, func(uid string, _ *protocol.PodStatus) bool { return !uids[uid] })
+		maps.DeleteFunc(l.said, func(uid string, of *protocol.PodStatus) bool {
+			if !uids[uid] {
+				l.bytes -= of.Size()
+			}
+			return !uids[uid]
+		})
 	}
 	alive := l.hello != nil && now.Sub(l.received) < protocol.Silence
 	return state{hello: l.hello, said: maps.Clone(l.said), needs: l.needs, alive: alive, fresh: alive && l.synced}
@@ -168,7 +176,7 @@ func (l *link) take(m protocol.Message, first bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if first {
-		l.synced, l.said, l.needs = false, make(map[string]*protocol.PodStatus), nil
+		l.synced, l.said, l.bytes, l.needs = false, make(map[string]*protocol.PodStatus), 0, nil
 	}
 	l.received = time.Now()
 	switch {
@@ -178,8 +186,13 @@ func (l *link) take(m protocol.Message, first bool) error {
 		}
 		l.hello = m.Hello
 	case m.Pod != nil:
-		if l.said[m.Pod.UID] = m.Pod; len(l.said) > maxSaid {
-			return fmt.Errorf("the lender speaks of more than %d pods", maxSaid)
+		if before := l.said[m.Pod.UID]; before != nil {
+			l.bytes -= before.Size()
+		}
+		l.said[m.Pod.UID] = m.Pod
+		l.bytes += m.Pod.Size()
+		if len(l.said) > maxSaid || l.bytes > maxSaidBytes {
+			return fmt.Errorf("the lender says more than %d bytes, or speaks of more than %d pods", maxSaidBytes, maxSaid)
 		}
 	case m.Needs != nil:
 		l.needs = m.Needs.Hashes

@@ -20,9 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
+	"strait.dev/strait/offload/budget"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
 	"strait.dev/strait/offload/protocol"
@@ -47,6 +49,8 @@ const (
 	consentOf = time.Minute           // how long a namespace's consent is remembered
 	missingOf = 10 * time.Second      // how long that it is missing is remembered
 	writers   = 8                     // concurrent writes
+
+	overspentEvery = time.Minute // log lines about the budget
 )
 
 // Name returns the name of a Peering's borrower: of its Lease and its Secret.
@@ -78,6 +82,8 @@ type borrower struct {
 	carried    map[string]carried // Services, by key
 	consents   map[string]consent // by namespace
 	renewed    time.Time          // the lease
+	budget     budget.Writes
+	overspent  ratelimit.Bucket // of log lines
 }
 
 // described is the description of a pod's template, at a version of the pod.
@@ -285,6 +291,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	slots := make(chan struct{}, writers)
+	late := 0
 	for _, pod := range pods {
 		of := ConsentUnknown
 		if v.Fresh && !offered(pod) {
@@ -292,6 +299,13 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		}
 		w := Decide(pod, b.describe(pod), s.said[string(pod.UID)], of, v)
 		if w == nil {
+			continue
+		}
+		if wait := b.budget.Take(w.size(), now); wait > 0 {
+			late++
+			mu.Lock()
+			again = min(again, max(wait, retry))
+			mu.Unlock()
 			continue
 		}
 		slots <- struct{}{}
@@ -305,6 +319,9 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		})
 	}
 	all.Wait()
+	if late > 0 && b.overspent.Take(now, overspentEvery, 1) {
+		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)
+	}
 	return again, err
 }
 

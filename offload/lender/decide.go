@@ -77,6 +77,17 @@ type Write struct {
 	Absent []translate.Reference
 }
 
+// size returns the bytes that a write stores.
+func (w *Write) size() int {
+	switch w.Act {
+	case CreateRecord, UpdateRecord, ChangeRecord:
+		return w.Record.Size()
+	case CreateTwin, UpdateTwin:
+		return w.Twin.Size()
+	}
+	return 0
+}
+
 // Decide returns the next write for a slot, nil if there is none, and what the borrower is told
 // about the pod of the list, nil for nothing.
 func Decide(s *Slot) (*Write, *protocol.PodStatus) {

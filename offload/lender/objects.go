@@ -37,6 +37,14 @@ type ObjectWrite struct {
 	Object client.Object // of this kind; of DeleteObject, only its metadata
 }
 
+// size returns the bytes that a write stores.
+func (w *ObjectWrite) size() int {
+	if sized, ok := w.Object.(interface{ Size() int }); ok && w.Act != DeleteObject {
+		return sized.Size()
+	}
+	return 0
+}
+
 // content is a content that a borrower sent, until it is stored.
 type content struct {
 	*protocol.Content

@@ -18,8 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/offload/budget"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
 	"strait.dev/strait/offload/protocol"
@@ -41,6 +43,8 @@ const (
 	writers   = 8                     // concurrent writes
 	idle      = 2 * time.Minute
 	handshake = 5 * time.Second // of TLS, and for the header of a request
+
+	overspentEvery = time.Minute // log lines about the budget
 )
 
 // Name returns the name of a Peering's lender: of its Lease and its Secret.
@@ -49,15 +53,17 @@ func Name(peering string) string { return "strait-lender-" + peering }
 // lender is a running lender.
 type lender struct {
 	Options
-	log      *slog.Logger
-	own      tls.Certificate
-	lease    *lease.Lease
-	peerings *client.Cache[*v1alpha1.Peering]
-	board    *board
-	woken    chan struct{} // wakes the loop
-	spaces   map[string]*space
-	outside  int // endpoints that are left out
-	caches   sync.WaitGroup
+	log       *slog.Logger
+	own       tls.Certificate
+	lease     *lease.Lease
+	peerings  *client.Cache[*v1alpha1.Peering]
+	board     *board
+	woken     chan struct{} // wakes the loop
+	spaces    map[string]*space
+	outside   int // endpoints that are left out
+	budget    budget.Writes
+	overspent ratelimit.Bucket // of log lines
+	caches    sync.WaitGroup
 
 	fencing sync.Mutex // held while a term is stored; before mu
 	mu      sync.Mutex // guards state
@@ -263,13 +269,29 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 			}
 		})
 	}
-	for _, w := range d.Objects {
-		write(func() bool { return l.writeObject(ctx, w) })
+	now, late := time.Now(), 0
+	permitted := func(size int) bool {
+		wait := l.budget.Take(size, now)
+		if wait > 0 {
+			late++
+			d.Again = earlier(d.Again, now.Add(max(wait, retry)))
+		}
+		return wait == 0
 	}
 	for _, w := range d.Writes {
-		write(func() bool { return l.write(ctx, w) })
+		if permitted(w.size()) {
+			write(func() bool { return l.write(ctx, w) })
+		}
+	}
+	for _, w := range d.Objects {
+		if permitted(w.size()) {
+			write(func() bool { return l.writeObject(ctx, w) })
+		}
 	}
 	all.Wait()
+	if late > 0 && l.overspent.Take(now, overspentEvery, 1) {
+		l.log.Warn("the other cluster changes its pods faster than this one stores them; the rest waits", "waiting", late)
+	}
 	return d.Again
 }
 

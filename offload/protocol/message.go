@@ -45,6 +45,16 @@ type PodStatus struct {
 	Status *corev1.PodStatus `json:"status,omitempty"`
 }
 
+// Size returns about how many bytes of memory a status takes.
+func (p *PodStatus) Size() int {
+	const fixed = 256
+	n := fixed + len(p.UID) + len(p.Reason) + len(p.Message)
+	if p.Status != nil {
+		n += p.Status.Size()
+	}
+	return n
+}
+
 // Needs are the hashes of contents that the lender needs now. The latest message counts.
 type Needs struct {
 	Hashes []string `json:"hashes"`
