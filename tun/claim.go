@@ -141,13 +141,13 @@ type owner struct {
 }
 
 // pin sets the owners of addresses, by the claims of the members. With one remote gateway there are
-// none: no choice is to be made. f.mu is held.
-func (f *Fabric) pin(members []*member) {
+// none: no choice is to be made.
+func (d *director) pin(members []*member) {
 	rank := func(a netip.Addr, o owner) (r int) {
 		if o.device != nil {
 			r = 2
 		}
-		if f.owners[a].gateway == o.gateway {
+		if d.owners[a].gateway == o.gateway {
 			r++
 		}
 		return r
@@ -164,10 +164,10 @@ func (f *Fabric) pin(members []*member) {
 			}
 		}
 	}
-	if maps.Equal(owners, f.owners) {
+	if maps.Equal(owners, d.owners) {
 		return
 	}
-	f.owners = owners
+	d.owners = owners
 	all := make(gateway.Owners, len(owners))
 	for a, o := range owners {
 		all[a] = nil
@@ -175,7 +175,7 @@ func (f *Fabric) pin(members []*member) {
 			all[a] = o.device
 		}
 	}
-	f.Gateway.SetOwners(all)
+	d.gateway.SetOwners(all)
 }
 
 // claims returns the addresses that the member claims, over any of its links.

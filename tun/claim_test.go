@@ -53,7 +53,7 @@ func FuzzClaimsAreParsedSafely(f *testing.F) {
 func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("10.70.0.2")
-	f := &Fabric{Gateway: gateway.New(new(gateway.Table))}
+	d := &director{gateway: gateway.New(new(gateway.Table))}
 	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
 		l.claims = claims
@@ -74,10 +74,10 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 		{"claims are withdrawn", []*member{claims("z", link.Up), claims("y", link.Up, b)}, map[netip.Addr]string{b: "y"}},
 		{"gateways are removed", []*member{claims("z", link.Up)}, nil},
 	} {
-		f.pin(c.members)
+		d.pin(c.members)
 		for _, address := range []netip.Addr{a, b} {
 			want, wanted := c.want[address]
-			owner, owned := f.Gateway.Owner(address)
+			owner, owned := d.gateway.Owner(address)
 			got, _ := owner.(*Device)
 			var device *Device
 			for _, m := range c.members {

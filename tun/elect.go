@@ -1,10 +1,13 @@
 package tun
 
 import (
+	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/link"
 	"strait.dev/strait/underlay"
 )
@@ -35,20 +38,33 @@ func (all *devices) share(d *Device) float64 {
 	return float64(n) / underlay.Buckets
 }
 
-// elect decides which links carry packets from nodes, and directs the packets to them: to all remote
-// gateways whose link is up, or else to those that are ending, or else to one. Each has a lane, and one
-// of its links reads it; links that carry nothing hand over what their lane still has.
+// director decides which links carry packets from nodes, and directs the packets to them. Its methods but
+// deviceOf are for one goroutine at a time: the fabric's mu is held.
+type director struct {
+	gateway  *gateway.Gateway
+	overlay  *Overlay
+	fallback *Device // reads the overlay while there is no link
+	log      *slog.Logger
+	devices  atomic.Pointer[devices] // of the host's packets; nil without links
+
+	spread     spread
+	retired    []*lane              // receive nothing any more, and may hold frames
+	owners     map[netip.Addr]owner // of addresses of the remote cluster
+	undirected bool                 // the kernel does not use spread yet
+	single     bool                 // there can be one lane only
+}
+
+// elect directs the packets of nodes to all remote gateways whose link is up, or else to those that are
+// ending, or else to one. Each has a lane, and one of its links reads it; links that carry nothing hand
+// over what their lane still has.
 //
 // elect is to be called whenever the fitness of a link changes, and from time to time. It is idempotent
-// and cheap while nothing changes. f.mu is held.
-func (f *Fabric) elect(now time.Time) {
-	if f.closed {
-		return
-	}
-	members := f.members()
-	spare, ok := f.assign(members)
+// and cheap while nothing changes.
+func (d *director) elect(links []*Link, now time.Time) {
+	members := d.members(links)
+	spare, ok := d.assign(members)
 	if !ok {
-		f.elect(now) // with one member
+		d.elect(links, now) // with one member
 		return
 	}
 	for _, m := range members {
@@ -65,21 +81,20 @@ func (f *Fabric) elect(now time.Time) {
 	if len(members) == 0 {
 		kept, spare = spare[0], spare[1:]
 	}
-	changed := f.release(members, kept, spare)
+	changed := d.release(members, kept, spare)
 	live := carriers(members)
-	f.direct(members, live, kept)
-	f.appoint(members, live, now)
-	f.hand(changed) // only now: a device must know whether it carries what it reads
-	f.pin(members)
-	f.claim(now)
-	f.retire(spare, kept)
+	d.direct(members, live, kept)
+	d.appoint(members, live, now)
+	d.hand(changed) // only now: a device must know whether it carries what it reads
+	d.pin(members)
+	d.retire(spare, kept)
 }
 
 // members returns the remote gateways in the order of their first links.
-func (f *Fabric) members() (all []*member) {
-	for _, l := range *f.links.Load() {
+func (d *director) members(links []*Link) (all []*member) {
+	for _, l := range links {
 		i := slices.IndexFunc(all, func(m *member) bool {
-			return f.single || m.links[0].alternative(l)
+			return d.single || m.links[0].alternative(l)
 		})
 		if i < 0 {
 			i = len(all)
@@ -93,8 +108,8 @@ func (f *Fabric) members() (all []*member) {
 // assign gives each member a lane: the one that one of its links reads, else one that no member uses,
 // else a new one. It returns the lanes left over. It reports false if no lane can be opened: then there
 // is one member from now on, with all links.
-func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
-	spare = without(f.Overlay.lanes, f.retired)
+func (d *director) assign(members []*member) (spare []*lane, ok bool) {
+	spare = without(d.overlay.lanes, d.retired)
 	take := func(m *member, usable func(*lane) bool) {
 		if i := slices.IndexFunc(spare, usable); i >= 0 {
 			m.lane = spare[i]
@@ -111,10 +126,10 @@ func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
 		if m.lane != nil {
 			continue
 		}
-		l, err := f.Overlay.openLane()
+		l, err := d.overlay.openLane()
 		if err != nil {
-			f.options.Log.Warn("cannot open more sockets for frames from nodes: one link carries all packets", "error", err)
-			f.single = true
+			d.log.Warn("cannot open more sockets for frames from nodes: one link carries all packets", "error", err)
+			d.single = true
 			return nil, false
 		}
 		m.lane = l
@@ -125,17 +140,17 @@ func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
 // release sets the link that is to read each lane: the chosen one of its member, none for the lane kept,
 // which the fallback reads, and for spare ones. It returns the lanes that change hands, which no device
 // reads until hand.
-func (f *Fabric) release(members []*member, kept *lane, spare []*lane) (changed []*lane) {
+func (d *director) release(members []*member, kept *lane, spare []*lane) (changed []*lane) {
 	change := func(l *lane, link *Link) {
 		if l.link != link {
-			f.failed(f.reader(l).serve(nil))
+			d.failed(d.reader(l).serve(nil))
 			l.link = link
 			changed = append(changed, l)
 		}
 	}
 	for _, m := range members {
 		if m.lane.link == nil {
-			f.failed(f.fallback.serve(nil))
+			d.failed(d.fallback.serve(nil))
 		}
 		change(m.lane, m.link)
 	}
@@ -149,23 +164,23 @@ func (f *Fabric) release(members []*member, kept *lane, spare []*lane) (changed 
 }
 
 // hand makes devices read lanes.
-func (f *Fabric) hand(lanes []*lane) {
+func (d *director) hand(lanes []*lane) {
 	for _, l := range lanes {
-		f.failed(f.reader(l).serve(l))
+		d.failed(d.reader(l).serve(l))
 	}
 }
 
 // reader returns the device that reads a lane.
-func (f *Fabric) reader(l *lane) *Device {
+func (d *director) reader(l *lane) *Device {
 	if l.link == nil {
-		return f.fallback
+		return d.fallback
 	}
 	return l.link.tun
 }
 
-func (f *Fabric) failed(err error) {
+func (d *director) failed(err error) {
 	if err != nil {
-		f.options.Log.Error("cannot read the overlay", "error", err)
+		d.log.Error("cannot read the overlay", "error", err)
 	}
 }
 
@@ -194,7 +209,7 @@ func carriers(members []*member) (live []*member) {
 }
 
 // direct makes the kernel direct the frames of nodes to the lanes that are live.
-func (f *Fabric) direct(members, live []*member, kept *lane) {
+func (d *director) direct(members, live []*member, kept *lane) {
 	lanesOf := func(members []*member) (lanes []*lane) {
 		for _, m := range members {
 			lanes = append(lanes, m.lane)
@@ -204,25 +219,25 @@ func (f *Fabric) direct(members, live []*member, kept *lane) {
 		}
 		return lanes
 	}
-	f.spread.share(lanesOf(members))
-	if !f.spread.move(lanesOf(live)) && !f.undirected {
+	d.spread.share(lanesOf(members))
+	if !d.spread.move(lanesOf(live)) && !d.undirected {
 		return
 	}
-	err := f.Overlay.direct(&f.spread.now)
-	f.undirected = err != nil
+	err := d.overlay.direct(&d.spread.now)
+	d.undirected = err != nil
 	if err != nil {
-		f.options.Log.Error("cannot direct frames from nodes to links", "error", err)
+		d.log.Error("cannot direct frames from nodes to links", "error", err)
 	}
 }
 
 // appoint tells the devices whether they carry what they read, and which devices lead to the other remote
 // gateways.
-func (f *Fabric) appoint(members, live []*member, now time.Time) {
+func (d *director) appoint(members, live []*member, now time.Time) {
 	var instead *Device
 	if len(live) > 0 {
 		instead = live[0].link.tun
 	}
-	f.fallback.instead.Store(instead)
+	d.fallback.instead.Store(instead)
 	for _, m := range members {
 		m.lane.live = slices.Contains(live, m)
 		for _, l := range m.links {
@@ -234,23 +249,23 @@ func (f *Fabric) appoint(members, live []*member, now time.Time) {
 				l.tun.instead.Store(instead)
 				l.tun.setOthers(nil) // it hands over what its lane still has: a moment
 			}
-			active := sends && slices.Contains(f.spread.now[:], m.lane)
+			active := sends && slices.Contains(d.spread.now[:], m.lane)
 			if l.active.Swap(active) != active {
 				l.logActive(active, now)
 			}
 		}
 	}
 	if len(live) == 0 {
-		f.devices.Store(nil)
+		d.devices.Store(nil)
 		return
 	}
 	var next devices // not new: nearly always it is what it was
-	for bucket, l := range f.spread.now {
+	for bucket, l := range d.spread.now {
 		next[bucket] = l.link.tun
 	}
-	if before := f.devices.Load(); before == nil || *before != next {
+	if before := d.devices.Load(); before == nil || *before != next {
 		changed := next
-		f.devices.Store(&changed)
+		d.devices.Store(&changed)
 	}
 }
 
@@ -267,43 +282,37 @@ func (l *Link) logActive(active bool, now time.Time) {
 }
 
 // retire makes the fallback read what lanes that no member uses still hold, one after the other, and closes
-// those that are empty. The lane kept comes first. f.mu is held.
-func (f *Fabric) retire(lanes []*lane, kept *lane) {
+// those that are empty. The lane kept comes first.
+func (d *director) retire(lanes []*lane, kept *lane) {
 	if len(lanes) > 0 {
-		f.failed(f.Overlay.stopReceiving(lanes))
-		f.retired = append(f.retired, lanes...)
+		d.failed(d.overlay.stopReceiving(lanes))
+		d.retired = append(d.retired, lanes...)
 	}
-	f.retired = slices.DeleteFunc(f.retired, func(l *lane) bool {
+	d.retired = slices.DeleteFunc(d.retired, func(l *lane) bool {
 		empty := l.empty()
 		if empty {
-			if f.fallback.lane.Load() == l {
-				f.failed(f.fallback.serve(nil))
+			if d.fallback.lane.Load() == l {
+				d.failed(d.fallback.serve(nil))
 			}
-			f.failed(f.Overlay.closeLane(l))
+			d.failed(d.overlay.closeLane(l))
 		}
 		return empty
 	})
 	next := kept
-	if next == nil && len(f.retired) > 0 {
-		next = f.retired[0]
+	if next == nil && len(d.retired) > 0 {
+		next = d.retired[0]
 	}
-	f.failed(f.fallback.serve(next))
+	d.failed(d.fallback.serve(next))
 }
 
-// deviceFor returns the device for a packet from the host: for link addresses that of the link between
-// them, for an address that a remote gateway owns that of its link, else that of the flow.
-func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
-	if dst.IsLinkLocalUnicast() {
-		if l := f.linkBetween(src, dst); l != nil {
-			return l.tun
-		}
-		return nil
+// deviceOf returns the device for a packet from the host to an address outside: that of the remote gateway
+// that owns it, else that of the flow. It is safe for concurrent use.
+func (d *director) deviceOf(dst netip.Addr, flow uint32) *Device {
+	if owner, owned := d.gateway.Owner(dst); owned {
+		of, _ := owner.(*Device)
+		return of
 	}
-	if owner, owned := f.Gateway.Owner(dst); owned {
-		d, _ := owner.(*Device)
-		return d
-	}
-	if all := f.devices.Load(); all != nil {
+	if all := d.devices.Load(); all != nil {
 		return all[flow%underlay.Buckets]
 	}
 	return nil

@@ -49,15 +49,9 @@ type Fabric struct {
 	mux           *underlay.Mux                // WireGuard's socket, which all links share
 	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
 	leaving       atomic.Bool                  // this gateway is shutting down
-	devices       atomic.Pointer[devices]      // of the host's packets; nil without links
-	fallback      *Device                      // reads the overlay while there is no link
+	director      director                     // of the packets of nodes; protected by mu
 	mu            sync.Mutex                   // held while links change
 	ending        []*Link                      // removed links that still receive; protected by mu
-	spread        spread                       // protected by mu
-	retired       []*lane                      // receive nothing any more, and may hold frames; protected by mu
-	owners        map[netip.Addr]owner         // of addresses of the remote cluster; protected by mu
-	undirected    bool                         // the kernel does not use spread yet; protected by mu
-	single        bool                         // there can be one lane only; protected by mu
 	closed        bool                         // protected by mu
 	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
 	listeners     map[*listener]bool           // open listeners; protected by mu
@@ -76,6 +70,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
 	f := &Fabric{
 		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), mux: underlay.NewMux(options.Underlay),
+		director:      director{gateway: g, overlay: o, log: options.Log},
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),
 	}
 	f.links.Store(new([]*Link))
@@ -85,9 +80,9 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	if f.host, err = newHost(g, o, f.deviceFor, options.Dial); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
-	f.fallback, err = newDevice(g, o, f.host)
+	f.director.fallback, err = newDevice(g, o, f.host)
 	if err == nil {
-		err = errors.Join(f.fallback.serve(o.lanes[0]), f.Refresh())
+		err = errors.Join(f.director.fallback.serve(o.lanes[0]), f.Refresh())
 	}
 	if err != nil {
 		f.host.close()
@@ -105,7 +100,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 func (f *Fabric) readFallback() {
 	bufs, sizes := [][]byte{make([]byte, packet.MaxLen)}, make([]int, 1)
 	for {
-		if _, err := f.fallback.Read(bufs, sizes, 0); err != nil {
+		if _, err := f.director.fallback.Read(bufs, sizes, 0); err != nil {
 			return // closed
 		}
 	}
@@ -145,11 +140,33 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		return errors.Join(err, f.closeLinkListeners())
 	}
 	f.links.Store(&next)
-	f.single = false
+	f.director.single = false
 	f.elect(f.clock.now())
 	f.updateState(f.clock.now())
 	f.end(old)
 	return f.closeLinkListeners()
+}
+
+// elect decides which links carry packets, and tells the far ends which addresses are this gateway's. f.mu is
+// held.
+func (f *Fabric) elect(now time.Time) {
+	if f.closed {
+		return
+	}
+	f.director.elect(*f.links.Load(), now)
+	f.claim(now)
+}
+
+// deviceFor returns the device for a packet from the host: for link addresses that of the link between
+// them, for an address that a remote gateway owns that of its link, else that of the flow.
+func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
+	if dst.IsLinkLocalUnicast() {
+		if l := f.linkBetween(src, dst); l != nil {
+			return l.tun
+		}
+		return nil
+	}
+	return f.director.deviceOf(dst, flow)
 }
 
 // lingering is how long a link receives after it has been removed: the far end finds it down in that time, if it was not told,
@@ -265,7 +282,7 @@ func (f *Fabric) ReceiveFailures() (overlay, wireguard uint64) {
 func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 
 // Fallback returns the counters of packets that nodes send while there is no link.
-func (f *Fabric) Fallback() *gateway.Counters { return &f.fallback.Egress.Counters }
+func (f *Fabric) Fallback() *gateway.Counters { return &f.director.fallback.Egress.Counters }
 
 // Origin returns the counters of packets that the host itself sends.
 func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
@@ -284,7 +301,7 @@ func (f *Fabric) Close() error {
 	for s := range f.listeners {
 		s.close()
 	}
-	err := errors.Join(f.closeLinkListeners(), f.fallback.Close())
+	err := errors.Join(f.closeLinkListeners(), f.director.fallback.Close())
 	f.mu.Unlock()
 	f.done.Wait()
 	f.host.close()

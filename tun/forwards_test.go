@@ -144,13 +144,13 @@ func TestAGatewayWithoutOverlaySocketsSendsItsOwnPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	f.fallback.inject(&f.fallback.Ingress.Counters, []byte("from the host"), ownPacket)
+	f.director.fallback.inject(&f.director.fallback.Ingress.Counters, []byte("from the host"), ownPacket)
 	wait.Until(t, "the packet was read", func() bool {
-		f.fallback.injected.mu.Lock()
-		defer f.fallback.injected.mu.Unlock()
-		return len(f.fallback.injected.packets[ownPacket]) == 0
+		f.director.fallback.injected.mu.Lock()
+		defer f.director.fallback.injected.mu.Unlock()
+		return len(f.director.fallback.injected.packets[ownPacket]) == 0
 	})
-	if n := f.fallback.Egress.Dropped(gateway.Panic); n != 0 {
+	if n := f.director.fallback.Egress.Dropped(gateway.Panic); n != 0 {
 		t.Errorf("%d panics", n)
 	}
 }

@@ -44,7 +44,7 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	t.Parallel()
 	a := newEnd(t, "10.71.0.0/16")
 	defer a.fabric.Close()
-	d := a.fabric.fallback
+	d := a.fabric.director.fallback
 	other, another := new(Device), new(Device)
 	d.others.Store(&[]*Device{other, another})
 	t.Cleanup(func() { d.others.Store(nil) })

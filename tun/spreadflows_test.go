@@ -91,7 +91,7 @@ func (x *fan) hold(t *testing.T) {
 	for _, l := range *x.fabric.links.Load() {
 		if !l.active.Load() {
 			t.Fatalf("link %v carries nothing although all are up; one carries all, because no socket could be opened: %t; the kernel knows the lanes: %t; links: %+v",
-				l.identity(), x.fabric.single, !x.fabric.undirected, x.fabric.Status())
+				l.identity(), x.fabric.director.single, !x.fabric.director.undirected, x.fabric.Status())
 		}
 	}
 }
@@ -335,7 +335,7 @@ func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
 	}
 	wait.Until(t, "packets wait", func() bool { return !l.empty() })
 	added, failed := f.openLink(silent(x.link("b-2", &end{private: newKey()})))
-	if err = errors.Join(err, failed, f.Overlay.direct(&f.spread.now)); err != nil {
+	if err = errors.Join(err, failed, f.Overlay.direct(&f.director.spread.now)); err != nil {
 		t.Fatal(err)
 	}
 	links := append(slices.Clone(*f.links.Load()), added)
@@ -438,7 +438,7 @@ func TestOneLinkSharesItsPortWithNoOther(t *testing.T) {
 // tellsAt checks that the fallback reads the last lane.
 func (x *fan) tellsAt(t *testing.T) {
 	t.Helper()
-	if l := x.fabric.Overlay.lanes[0]; x.fabric.fallback.lane.Load() != l || l.link != nil {
+	if l := x.fabric.Overlay.lanes[0]; x.fabric.director.fallback.lane.Load() != l || l.link != nil {
 		t.Error("no device reads the lane that is left")
 	}
 }

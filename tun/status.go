@@ -40,7 +40,7 @@ func (f *Fabric) Status() []LinkStatus {
 	now := f.clock.now()
 	links := *f.links.Load()
 	all := make([]LinkStatus, len(links))
-	buckets := f.devices.Load()
+	buckets := f.director.devices.Load()
 	for i, l := range links {
 		all[i] = l.status(now)
 		all[i].Active, all[i].Share = l.active.Load(), buckets.share(l.tun)
