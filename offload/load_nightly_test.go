@@ -44,7 +44,7 @@ const (
 // pod of the provider as running at once, so that only what the agents add is measured.
 func TestAThousandPodsMeasured(t *testing.T) {
 	p := newPairOf(t, kube.StartAuditedWithNodes, kube.StartAudited)
-	agents := p.programs(t)
+	agents, _ := p.programs(t)
 	for _, c := range []*client.Client{p.a, p.b} {
 		must(t, c.ApplyYAML(t.Context(), "/api/v1/namespaces/shop/serviceaccounts/default", []byte("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}"), "test"))
 	}
@@ -106,9 +106,9 @@ type agent struct {
 
 // programs starts both agents in one network namespace, which has all addresses of the tunnel, and
 // joins them as the commands do.
-func (p *pair) programs(t *testing.T) [2]agent {
+func (p *pair) programs(t *testing.T) (agents [2]agent, host *netns.Namespace) {
 	t.Helper()
-	host := netns.New(t)
+	host = netns.New(t)
 	host.IP(t, "link set lo up\naddress add 10.72.0.0/16 dev lo\n")
 	for _, c := range p.of {
 		program.Relay(t, host, c.Admin())
@@ -122,7 +122,7 @@ func (p *pair) programs(t *testing.T) [2]agent {
 		access := program.Kubeconfig(t, dir, name, account)
 		return program.Start(t, "the "+name, host, program.Unprivileged, nil, append([]string{name, "--peering", peering, "--namespace", offload.Namespace, "--kubeconfig", access}, more...)...)
 	}
-	agents := [2]agent{
+	agents = [2]agent{
 		{start(p.of[0], "borrower", "b", "--pod-ips", "10.0.1.9"), borrower.Name("b"), borrowerBound},
 		{start(p.of[1], "lender", "a", "--listen", ":6097"), lender.Name("a"), lenderBound},
 	}
@@ -142,7 +142,7 @@ func (p *pair) programs(t *testing.T) [2]agent {
 		}
 		return ""
 	})
-	return agents
+	return agents, host
 }
 
 // kubelet reports each pod of the provider as running as soon as it exists, and removes each that

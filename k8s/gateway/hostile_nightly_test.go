@@ -8,9 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,7 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	mcscrds "sigs.k8s.io/mcs-api/config/crd"
 
 	"strait.dev/strait/control"
@@ -90,7 +87,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	must(t, err)
 	t.Cleanup(watching.Stop)
 	changeOne(t, exports, watching.ResultChan(), 0)
-	before, memory := etcdSize(t, api), controller.PeakMemory(t)
+	before, memory := api.Stored(t), controller.PeakMemory(t)
 	t.Logf("before: etcd %d MiB, controller %d MiB", before>>20, memory>>20)
 
 	attack := newHostileExports(2500, 400) // a page has no room for more
@@ -103,7 +100,7 @@ func TestT10_T12_AHostileClusterAtFullSpeedCostsABudget(t *testing.T) {
 	}
 	slices.Sort(latencies)
 	p50, p99 := latencies[len(latencies)/2], latencies[len(latencies)*99/100]
-	grown, memory := etcdSize(t, api)-before, controller.PeakMemory(t)
+	grown, memory := api.Stored(t)-before, controller.PeakMemory(t)
 	requests, sent := attack.numbers()
 	report := bad.report()
 	t.Logf("%v: the hostile cluster sent %d pages with %d MiB; %+v; etcd grew by %.1f MiB; the controller used %.1f MiB at its peak, its log has %d lines; %d changes of the other Peering took %v (p50), %v (p99), %v (longest)",
@@ -147,20 +144,4 @@ func changeOne(t *testing.T, exports *control.Exports, seen <-chan watch.Event, 
 			t.Fatalf("change %d is not imported within a minute", n)
 		}
 	}
-}
-
-// etcdSize returns the size of the database in bytes, as the API server measures it.
-func etcdSize(t *testing.T, api *kube.Cluster) int64 {
-	t.Helper()
-	c, err := kubernetes.NewForConfig(api.Admin())
-	must(t, err)
-	text, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	must(t, err)
-	found := regexp.MustCompile(`(?m)^apiserver_storage_size_bytes\{.*\} (\S+)$`).FindSubmatch(text)
-	if found == nil {
-		t.Fatal("the API server does not measure the size of etcd")
-	}
-	n, err := strconv.ParseFloat(string(found[1]), 64)
-	must(t, err)
-	return int64(n)
 }

@@ -72,6 +72,9 @@ func (l *lender) fence(ctx context.Context, term int32) error {
 	case term < is:
 		return fmt.Errorf("%w: a borrower with term %d has started", ErrFenced, is)
 	case term > is:
+		if err := l.spend(); err != nil {
+			return err
+		}
 		if err := l.lease.Raise(ctx, term); err != nil {
 			return err
 		}
@@ -79,6 +82,17 @@ func (l *lender) fence(ctx context.Context, term int32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state.Fence(term)
+	return nil
+}
+
+// errOverspent is the error of a request that would cost the API server too much.
+var errOverspent = errors.New("the borrower asks too often; ask again later")
+
+// spend counts a request to the API server that the borrower causes by asking.
+func (l *lender) spend() error {
+	if l.budget.Take(0, time.Now()) > 0 {
+		return errOverspent
+	}
 	return nil
 }
 
@@ -132,6 +146,10 @@ func (l *lender) status(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := l.fence(r.Context(), int32(term)); err != nil {
+		refuse(w, err)
+		return
+	}
+	if err := l.spend(); err != nil {
 		refuse(w, err)
 		return
 	}
