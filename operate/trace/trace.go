@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/offload/borrower"
 )
 
 // Question describes the packet to trace.
@@ -43,6 +45,9 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	if pod == nil {
 		return nil, fmt.Errorf("pod %s does not exist in namespace %s of cluster %s; kubectl get pods -n %[2]s lists the pods", q.Pod, q.Namespace, local.ID)
 	}
+	if offloaded(pod) {
+		return nil, fmt.Errorf("pod %s/%s of cluster %s runs in the cluster for which node %s stands; trace from the pod of the same name there, with the context of that cluster", q.Namespace, q.Pod, local.ID, pod.Spec.NodeName)
+	}
 	j := &packetTrace{ctx: ctx, now: now, packet: q.Probe()}
 	r := &Report{Schema: Schema, From: q.Namespace + "/" + q.Pod, Reply: []Hop{}}
 	start := locationOf(pod)
@@ -67,6 +72,11 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	r.Reply = append(r.Reply, back.hops...)
 	r.conclude()
 	return r, nil
+}
+
+// offloaded reports whether a pod runs in another cluster.
+func offloaded(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == borrower.Offered })
 }
 
 // fromTunnel traces the reply from the tunnel on, if the remote cluster cannot be queried.

@@ -18,6 +18,7 @@ import (
 	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/offload/borrower"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -230,6 +231,17 @@ func TestAPodThatIsNotThereIsAnErrorWithARemedy(t *testing.T) {
 	_, err := Run(t.Context(), ask(func(q *Question) { q.Pod = "missing" }), &w.a.Side, nil, start)
 	if err == nil || !strings.Contains(err.Error(), "kubectl get pods -n default") {
 		t.Error(err)
+	}
+}
+
+// The packets of a pod that runs in another cluster begin there.
+func TestAnOffloadedPodIsTracedWhereItRuns(t *testing.T) {
+	f := newFixture()
+	f.a.pods[0].Spec.NodeName = "strait-b"
+	f.a.pods[0].Status.Conditions = []corev1.PodCondition{{Type: borrower.Offered, Status: corev1.ConditionTrue}}
+	_, err := Run(t.Context(), ask(), &f.a.Side, &f.b.Side, start)
+	if err == nil || !strings.Contains(err.Error(), "with the context of that cluster") {
+		t.Errorf("the error is %v", err)
 	}
 }
 
