@@ -92,7 +92,7 @@ func TestOffloadedPodsOutliveASeparation(t *testing.T) {
 
 	stage(t, "separated", func(t *testing.T) {
 		since := time.Now()
-		w.b.Disconnect(t)
+		w.Separate(t, w.a, w.b)
 		kubectl("b", "delete", "pod", "killed", "--grace-period=1")
 		eventually(t, "the twin that was killed is made again, without the consumer", func() error {
 			return unless(w.uids(t, "b")["killed"] != "" && w.uids(t, "b")["killed"] != before["killed"], "%v", w.uids(t, "b"))
@@ -128,7 +128,7 @@ func TestOffloadedPodsOutliveASeparation(t *testing.T) {
 
 	stage(t, "reunited", func(t *testing.T) {
 		since := time.Now()
-		w.b.Reconnect(t)
+		w.Reunite(t)
 		kubectl("a", "wait", "node/"+node, "--for=condition=Ready", "--timeout=5m")
 		t.Logf("the node was ready %v after the reunion", time.Since(since).Round(time.Second))
 		for _, controller := range []string{"deployment/front", "statefulset/db"} {

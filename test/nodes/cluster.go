@@ -177,6 +177,25 @@ func (c *Cluster) Reconnect(t testing.TB) {
 	c.lab.router.NFT(t, fmt.Sprintf("delete table inet disconnected%d", c.index))
 }
 
+// Separate drops all packets between two clusters, until Reunite. Each of them works, and its API
+// server is still reachable for Command.
+func (l *Lab) Separate(t testing.TB, a, b *Cluster) {
+	t.Helper()
+	l.router.NFT(t, fmt.Sprintf(`table inet separated {
+	chain forward {
+		type filter hook forward priority filter
+		iifname lan%[1]d oifname lan%[2]d drop
+		iifname lan%[2]d oifname lan%[1]d drop
+	}
+}`, a.index, b.index))
+}
+
+// Reunite ends Separate.
+func (l *Lab) Reunite(t testing.TB) {
+	t.Helper()
+	l.router.NFT(t, "delete table inet separated")
+}
+
 // until repeats try until it succeeds, while the process that it waits for runs.
 func until(ctx context.Context, process *process, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)

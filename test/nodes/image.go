@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -17,22 +19,35 @@ import (
 // it also serves as the pause image.
 const Busybox = "strait.test/busybox:1"
 
-// writeBusybox writes that image, made from the machine's busybox and with more names, as an
-// archive that containerd imports: a list of images, their configurations and layers.
+// writeBusybox writes that image, with more names, as an archive that containerd imports.
 func writeBusybox(file string, names ...string) error {
-	layer, err := busyboxLayer()
+	return WriteImage(file, Image{Names: append(names, Busybox), Entrypoint: []string{"/bin/sleep", "infinity"}})
+}
+
+// Image is an image of this machine's busybox and other programs.
+type Image struct {
+	Names      []string          // references
+	Entrypoint []string          // of containers
+	Arguments  []string          // of the entrypoint, unless a pod has some
+	Programs   map[string]string // files of this machine, by path in the image
+}
+
+// WriteImage writes an image as an archive that containerd imports: a list of images, their
+// configurations and layers.
+func WriteImage(file string, is Image) error {
+	layer, err := is.layer()
 	if err != nil {
 		return err
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"/bin/sleep", "infinity"}, "Env": []string{"PATH=/bin"}},
+		"config": map[string]any{"Entrypoint": is.Entrypoint, "Cmd": is.Arguments, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
 	})
 	if err != nil {
 		return err
 	}
-	images, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": append(names, Busybox), "Layers": []string{"layer.tar"}}})
+	images, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": is.Names, "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err
 	}
@@ -47,8 +62,8 @@ func writeBusybox(file string, names ...string) error {
 	return os.WriteFile(file, archive, 0o600)
 }
 
-// busyboxLayer returns a file system with all applets of busybox.
-func busyboxLayer() ([]byte, error) {
+// layer returns a file system with all applets of busybox, and the programs.
+func (is Image) layer() ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
 		return nil, err
@@ -69,6 +84,13 @@ func busyboxLayer() ([]byte, error) {
 		if name != "busybox" {
 			a.link("bin/"+name, "busybox")
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is.Programs)) {
+		text, err := os.ReadFile(is.Programs[name])
+		if err != nil {
+			return nil, err
+		}
+		a.file(strings.TrimPrefix(name, "/"), 0o755, text)
 	}
 	return a.close()
 }
