@@ -385,8 +385,17 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	a, b := operator.Cluster{Name: "a", Client: p.a}, operator.Cluster{Name: "b", Client: p.b}
 	lend := offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted", Image: "strait:test", Wait: time.Minute, Isolate: true,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi")}}
+	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine"}}
+	machine, err := p.b.Nodes().Create(t.Context(), machine, metav1.CreateOptions{})
+	must(t, err)
+	machine.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi")}
+	_, err = p.b.Nodes().UpdateStatus(t.Context(), machine, metav1.UpdateOptions{})
+	must(t, err)
 	plan, err := offload.PlanLend(t.Context(), b, lend)
 	must(t, err)
+	if all, err := offload.PlanLend(t.Context(), b, offload.LendOptions{Peering: "a", Namespaces: []string{"shop"}, Level: "restricted"}); err != nil || !strings.Contains(all.YAML(), `requests.cpu: "16"`) {
+		t.Errorf("without a limit, it lends %v:\n%s", err, all.YAML())
+	}
 	if _, err := p.b.Namespaces().Get(t.Context(), "shop", metav1.GetOptions{}); !strings.Contains(plan.YAML(), "\n---\n# A namespace for pods of the other cluster.") || !apierrors.IsNotFound(err) {
 		t.Errorf("a plan is applied (%v), or is not complete:\n%s", err, plan.YAML())
 	}
@@ -410,8 +419,8 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		cpu, memory, pods := n.Status.Capacity[corev1.ResourceCPU], n.Status.Capacity[corev1.ResourceMemory], n.Status.Capacity[corev1.ResourcePods]
-		if len(n.Status.Conditions) == 0 || n.Status.Conditions[0].Status != corev1.ConditionTrue || cpu.String() != "4" || memory.String() != "16Gi" || pods.String() != "110" {
+		cpu, memory, pods, storage := n.Status.Capacity[corev1.ResourceCPU], n.Status.Capacity[corev1.ResourceMemory], n.Status.Capacity[corev1.ResourcePods], n.Status.Capacity[corev1.ResourceEphemeralStorage]
+		if len(n.Status.Conditions) == 0 || n.Status.Conditions[0].Status != corev1.ConditionTrue || cpu.String() != "4" || memory.String() != "16Gi" || pods.String() != "110" || storage.String() != "100Gi" {
 			return fmt.Sprintf("%+v", n.Status)
 		}
 		_, err = p.a.Leases("kube-node-lease").Get(ctx, node, metav1.GetOptions{})

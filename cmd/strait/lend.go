@@ -25,9 +25,9 @@ var podSecurityLevels = []string{"restricted", "baseline"}
 // capacity holds the flags of lend and borrow for the capacity of the virtual node.
 type capacity struct{ cpu, memory, pods string }
 
-func (f *capacity) register(c *cobra.Command, whose string) {
-	c.Flags().StringVar(&f.cpu, "cpu", "", "CPUs "+whose+", like 4 or 500m (default: no limit)")
-	c.Flags().StringVar(&f.memory, "memory", "", "memory "+whose+", like 8Gi (default: no limit)")
+func (f *capacity) register(c *cobra.Command, whose, unless string) {
+	c.Flags().StringVar(&f.cpu, "cpu", "", "CPUs "+whose+", like 4 or 500m (default: "+unless+")")
+	c.Flags().StringVar(&f.memory, "memory", "", "memory "+whose+", like 8Gi (default: "+unless+")")
 	c.Flags().StringVar(&f.pods, "pods", "", "number of pods "+whose+" (default: 110 if neither cluster sets it)")
 }
 
@@ -114,7 +114,7 @@ other pods of this cluster, if its network plugin enforces policies.`,
 	}
 	cluster.register(c)
 	c.Flags().StringVar(&o.Peering, "to", "", "Peering of the cluster whose pods may run here (required)")
-	size.register(c, "that the remote cluster sees")
+	size.register(c, "that the remote cluster sees", "what all machines have")
 	c.Flags().StringVar(&o.Level, "pod-security", o.Level, "Pod Security level of the namespaces: restricted or baseline")
 	c.Flags().BoolVar(&o.Isolate, "isolate", false, "keep the pods apart from other pods of this cluster with a NetworkPolicy")
 	agentFlags(c, &o.Image, &o.Wait)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -42,11 +43,11 @@ type Lent struct {
 // Lend lends namespaces: it makes them, the lender with its rights in them and nowhere else, and
 // its address for the other cluster. Namespaces that are lent already stay lent.
 func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err error) {
-	plan, p, err := planLend(ctx, c, &o)
+	largest, all, err := machines(ctx, c)
 	if err != nil {
 		return l, err
 	}
-	largest, err := largestMachine(ctx, c)
+	plan, p, err := planLend(ctx, c, &o, all)
 	if err != nil {
 		return l, err
 	}
@@ -74,12 +75,17 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 
 // PlanLend returns the objects that Lend creates before the lender runs.
 func PlanLend(ctx context.Context, c operator.Cluster, o LendOptions) (Plan, error) {
-	plan, _, err := planLend(ctx, c, &o)
+	_, all, err := machines(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	plan, _, err := planLend(ctx, c, &o, all)
 	return plan, err
 }
 
-// planLend sets the resources of o to those that are in effect.
-func planLend(ctx context.Context, c operator.Cluster, o *LendOptions) (plan Plan, p *v1alpha1.Peering, err error) {
+// planLend sets the resources of o to those that are in effect: those given, else those that are lent
+// already, else all of the cluster's.
+func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev1.ResourceList) (plan Plan, p *v1alpha1.Peering, err error) {
 	if p, err = peering(ctx, c, o.Peering); err != nil {
 		return nil, nil, err
 	}
@@ -87,6 +93,9 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions) (plan Pla
 	if was := p.Spec.Lend; was != nil && len(o.Resources) == 0 {
 		o.Resources = was.Resources
 	}
+	lent := all.DeepCopy()
+	maps.Copy(lent, o.Resources)
+	o.Resources = lent
 	for name, text := range map[corev1.ResourceName]*string{corev1.ResourceCPU: &v.CPU, corev1.ResourceMemory: &v.Memory, corev1.ResourcePods: &v.Pods} {
 		if q, ok := o.Resources[name]; ok {
 			*text = q.String()
@@ -109,26 +118,31 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions) (plan Pla
 	return plan, p, nil
 }
 
-// largestMachine returns the most of CPU and memory that one machine has. Virtual nodes are no
-// machines.
-func largestMachine(ctx context.Context, c operator.Cluster) (corev1.ResourceList, error) {
+// machines returns the most of CPU and memory that one machine has for pods, and what all of them
+// have. Virtual nodes are no machines.
+func machines(ctx context.Context, c operator.Cluster) (largest, all corev1.ResourceList, err error) {
 	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.Failed("list nodes", err)
+		return nil, nil, c.Failed("list nodes", err)
 	}
-	largest := make(corev1.ResourceList)
+	largest, all = make(corev1.ResourceList), make(corev1.ResourceList)
 	for i := range nodes.Items {
 		if install.IsVirtual(&nodes.Items[i]) {
 			continue
 		}
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			q, has := nodes.Items[i].Status.Allocatable[name]
-			if is, ok := largest[name]; has && (!ok || q.Cmp(is) > 0) {
-				largest[name] = q
+		has := nodes.Items[i].Status.Allocatable
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			if q, ok := has[name]; ok {
+				sum := all[name]
+				sum.Add(q)
+				all[name] = sum
+				if is := largest[name]; name != corev1.ResourceEphemeralStorage && q.Cmp(is) > 0 {
+					largest[name] = q
+				}
 			}
 		}
 	}
-	return largest, nil
+	return largest, all, nil
 }
 
 // lendable returns whether a namespace is made by Lend, or an error for one that exists and is not
