@@ -84,15 +84,17 @@ func (c *cable) set(cut bool) {
 type joined struct {
 	a, b         *fakekube.Server
 	cable        *cable
+	kubelet      *cable // to the kubelet port of the node
 	stopBorrower func() // waits until it has ended
 }
 
 // borrow starts a borrower.
 func (j *joined) borrow(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
+	j.kubelet = newCable()
 	var agent sync.WaitGroup
 	agent.Go(func() {
-		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Dial: j.cable.dial, Log: slog.New(slog.DiscardHandler)}
+		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Listener: j.kubelet, Dial: j.cable.dial, Log: slog.New(slog.DiscardHandler)}
 		if err := borrower.Run(ctx, o); err != nil {
 			t.Error(err)
 		}

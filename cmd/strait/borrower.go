@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -15,7 +17,7 @@ import (
 
 func newBorrower() *cobra.Command {
 	var agent offloadAgent
-	var podIPs string
+	var podIPs, listen string
 	c := &cobra.Command{
 		Use:   "borrower",
 		Short: "Run the borrower, the virtual node for another cluster",
@@ -28,10 +30,13 @@ The borrower makes its key when it first starts, and stores it in the Secret
 strait-borrower-PEERING. The annotation strait.dev/fingerprint of the Secret is the
 fingerprint for spec.borrow of the Peering.
 
+On the kubelet port it serves logs, exec, attach and port-forward of these pods, to clients
+that have the permission to create nodes/proxy (for logs: get) of the node.
+
 While the remote cluster does not answer, the borrower renews no lease of its node and
 writes nothing; pods keep running there.`,
 		Example: `  strait borrower --peering b
-  strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --kubeconfig ~/.kube/config`,
+  strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --listen 10.0.1.9:10250 --kubeconfig ~/.kube/config`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := agent.check(cmd); err != nil {
@@ -48,6 +53,9 @@ writes nothing; pods keep running there.`,
 			if o.API, err = client.Config(agent.kubeconfig); err != nil {
 				return err
 			}
+			if o.Listener, err = net.Listen("tcp", listen); err != nil {
+				return fmt.Errorf("--listen %s: %w", listen, err)
+			}
 			ctx, log, stop := podContext(cmd)
 			defer stop()
 			o.Log = log
@@ -56,5 +64,6 @@ writes nothing; pods keep running there.`,
 	}
 	agent.register(c)
 	c.Flags().StringVar(&podIPs, "pod-ips", os.Getenv("POD_IPS"), "addresses of the pod, separated by commas, which are those of the node (default: $POD_IPS)")
+	c.Flags().StringVar(&listen, "listen", fmt.Sprintf(":%d", borrower.Port), "address:port of the kubelet port of the node")
 	return c
 }

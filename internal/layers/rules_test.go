@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"k8s/client", "k8s/translate"},
 	{"offload/protocol", "offload/lease"},
 	{"offload/budget"},
-	{"offload/translate"},
+	{"offload/translate", "offload/streams"},
 	{"offload/identity"},
 	{"offload/lender", "offload/borrower"},
 	{"internal/health"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // its successor would be one more direct dependency
@@ -71,6 +72,19 @@ func (c *Client) Logs(ctx context.Context, namespace, pod, container string, opt
 	options.Container = container
 	return c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
 		VersionedParams(&options, c.parameter).Stream(ctx)
+}
+
+// Streams returns the transport of connections that carry streams of pods, with the credentials of
+// the client: over HTTP/1.1, which can upgrade a connection.
+func (c *Client) Streams() (http.RoundTripper, error) {
+	config := rest.CopyConfig(c.config)
+	config.NextProtos, config.DisableCompression = []string{"http/1.1"}, true
+	return rest.TransportFor(config)
+}
+
+// PodURL returns the URL of a subresource of a pod.
+func (c *Client) PodURL(namespace, pod, subresource string) *url.URL {
+	return c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").Name(pod).SubResource(subresource).URL()
 }
 
 // Raw reads a path of the API server, like /version, as JSON if available.

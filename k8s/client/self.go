@@ -21,16 +21,32 @@ func (c *Client) Self(ctx context.Context) (authenticationv1.UserInfo, error) {
 // type. The client needs permission to create SubjectAccessReviews.
 func (c *Client) MayRead(ctx context.Context, namespace, account, group, resource string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		may, err := c.MayAccess(ctx, authorizationv1.SubjectAccessReviewSpec{
 			User:               "system:serviceaccount:" + namespace + ":" + account,
 			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
-		}}
-		err := c.groups[authorizationv1.SchemeGroupVersion].Post().Resource("subjectaccessreviews").
-			VersionedParams(&metav1.CreateOptions{}, c.parameter).Body(review).Do(ctx).Into(review)
-		if err != nil || !review.Status.Allowed {
+		})
+		if err != nil || !may {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// MayAccess reports whether a user may do what spec describes. The client needs permission to
+// create SubjectAccessReviews.
+func (c *Client) MayAccess(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: spec}
+	err := c.groups[authorizationv1.SchemeGroupVersion].Post().Resource("subjectaccessreviews").
+		VersionedParams(&metav1.CreateOptions{}, c.parameter).Body(review).Do(ctx).Into(review)
+	return review.Status.Allowed, err
+}
+
+// TokenUser returns the user whose bearer token it is; ok is false if the token is not valid. The
+// client needs permission to create TokenReviews.
+func (c *Client) TokenUser(ctx context.Context, token string) (user authenticationv1.UserInfo, ok bool, err error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	err = c.groups[authenticationv1.SchemeGroupVersion].Post().Resource("tokenreviews").
+		VersionedParams(&metav1.CreateOptions{}, c.parameter).Body(review).Do(ctx).Into(review)
+	return review.Status.User, review.Status.Authenticated, err
 }

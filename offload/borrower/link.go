@@ -23,6 +23,7 @@ import (
 
 const (
 	patience       = 10 * time.Second // of one request
+	handshake      = 5 * time.Second  // of TLS, and for the header of a request
 	firstReconnect = time.Second
 	lastReconnect  = 10 * time.Second
 	maxAnswer      = 4 << 10 // bytes of an error
@@ -42,6 +43,7 @@ type Lender struct {
 // link is the connection to the lender. It is safe for concurrent use.
 type link struct {
 	client *http.Client
+	pods   *http.Transport // of the streams of pods, without a limit for an answer
 	log    *slog.Logger
 	term   int32 // of this run, set before run
 	wake   func()
@@ -54,6 +56,7 @@ type link struct {
 	needs    []string                       // hashes of contents
 	synced   bool                           // said is complete
 	received time.Time                      // when the last message was received
+	session  context.Context                // of the status stream; nil: none
 }
 
 // newLink returns a link to the lender that where returns; dial nil means a plain TCP dialer.
@@ -68,8 +71,8 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 		}
 		return l.Fingerprint
 	}
-	return &link{log: log, wake: wake, fenced: make(chan struct{}), said: make(map[string]*protocol.PodStatus), client: &http.Client{
-		Transport: &http.Transport{
+	transport := func(patience time.Duration) *http.Transport {
+		return &http.Transport{
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				l, err := where()
 				if err != nil {
@@ -83,7 +86,10 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: protocol.MaxHeader,
 			DisableCompression:     true,
-		},
+		}
+	}
+	return &link{log: log, wake: wake, fenced: make(chan struct{}), said: make(map[string]*protocol.PodStatus), pods: transport(0), client: &http.Client{
+		Transport:     transport(patience),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -116,12 +122,13 @@ func (l *link) state(uids map[string]bool, now time.Time) state {
 // run keeps a status stream open until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer l.client.CloseIdleConnections()
+	defer l.pods.CloseIdleConnections()
 	pause := firstReconnect
 	for ctx.Err() == nil {
 		begun := time.Now()
 		err := l.stream(ctx)
 		l.mu.Lock()
-		l.synced = false
+		l.synced, l.session = false, nil
 		l.mu.Unlock()
 		if ctx.Err() == nil {
 			l.log.Warn("the lender does not answer; reconnecting", "error", err)
@@ -168,7 +175,24 @@ func (l *link) stream(ctx context.Context) error {
 		if err := l.take(m, first); err != nil {
 			return err
 		}
+		if first {
+			l.begun(ctx)
+		}
 	}
+}
+
+// begun notes that a status stream has begun, whose context ends with it.
+func (l *link) begun(session context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = session
+}
+
+// current returns the context of the status stream; nil: there is none.
+func (l *link) current() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
 }
 
 // take takes a message into effect.

@@ -51,7 +51,7 @@ func node(peering string, n translate.Node) *corev1.Node {
 
 // nodeStatus returns the status of the virtual node: ready, with the resources that both
 // clusters agree on.
-func nodeStatus(was corev1.NodeStatus, n translate.Node, version string, lent, borrowed corev1.ResourceList, now metav1.Time) corev1.NodeStatus {
+func nodeStatus(was corev1.NodeStatus, n translate.Node, port int32, version string, lent, borrowed corev1.ResourceList, now metav1.Time) corev1.NodeStatus {
 	is := *was.DeepCopy()
 	is.Capacity = capacity(lent, borrowed)
 	is.Allocatable = is.Capacity
@@ -59,6 +59,7 @@ func nodeStatus(was corev1.NodeStatus, n translate.Node, version string, lent, b
 	for _, a := range n.Addresses {
 		is.Addresses = append(is.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
 	}
+	is.DaemonEndpoints.KubeletEndpoint.Port = port
 	is.NodeInfo.KubeletVersion = version // of this cluster: kubeadm compares it
 	set := func(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
 		c := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}

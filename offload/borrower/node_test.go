@@ -46,21 +46,21 @@ func TestTheNodeStatusIsWrittenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	n := translate.Node{Name: "strait-b", Addresses: []string{"10.0.1.9"}}
 	at := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	is := nodeStatus(corev1.NodeStatus{}, n, "v1.37.2", nil, nil, at)
+	is := nodeStatus(corev1.NodeStatus{}, n, 10250, "v1.37.2", nil, nil, at)
 	for _, c := range is.Conditions {
 		if want := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[c.Type == corev1.NodeReady]; c.Status != want {
 			t.Errorf("%s is %s", c.Type, c.Status)
 		}
 	}
 	later := metav1.NewTime(at.Add(time.Minute))
-	if again := nodeStatus(is, n, "v1.37.2", nil, nil, later); !sameNodeStatus(&is, &again) {
+	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, later); !sameNodeStatus(&is, &again) {
 		t.Errorf("a minute later it is\n%+v, before\n%+v", again, is)
 	}
-	if again := nodeStatus(is, n, "v1.37.2", nil, nil, metav1.NewTime(at.Add(5*time.Minute))); sameNodeStatus(&is, &again) {
+	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, metav1.NewTime(at.Add(5*time.Minute))); sameNodeStatus(&is, &again) {
 		t.Error("five minutes later it is not written")
 	}
 	is.Conditions[0].Status, is.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
-	back := nodeStatus(is, n, "v1.37.2", nil, nil, later)
+	back := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, later)
 	if c := back.Conditions[0]; c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Equal(&later) {
 		t.Errorf("after a silence it is %+v", c)
 	}

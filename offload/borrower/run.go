@@ -3,12 +3,14 @@ package borrower
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ import (
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
 	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/streams"
 	"strait.dev/strait/offload/translate"
 )
 
@@ -37,6 +40,7 @@ type Options struct {
 	Peering   string       // name of the Peering from whose cluster it borrows
 	Namespace string       // of its pod, its Lease and its Secret
 	Addresses []string     // of its pod, which are those of the node
+	Listener  net.Listener // the kubelet port of the node; Run closes it
 	Log       *slog.Logger
 	// Dial connects to the lender; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -68,6 +72,9 @@ type borrower struct {
 	peerings *client.Cache[*v1alpha1.Peering]
 	pods     *client.Cache[*corev1.Pod]
 	link     *link
+	callers  *callers
+	streams  *streams.Proxy
+	serving  tls.Certificate // of the kubelet port
 	woken    chan struct{}
 	caches   sync.WaitGroup
 
@@ -101,6 +108,7 @@ type consent struct {
 func Run(ctx context.Context, o Options) error {
 	holder := make([]byte, 16)
 	_, _ = rand.Read(holder) // never fails
+	defer o.Listener.Close() // also if it does not serve
 	own, err := client.New(o.API)
 	if err != nil {
 		return err
@@ -120,6 +128,13 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { b.peerings.RunWithContext(ctx) })
 	if b.begin(ctx) {
 		background.Go(func() { b.link.run(ctx) })
+		background.Go(func() { b.callers.authorities.RunWithContext(ctx) })
+		server := b.kubelet()
+		background.Go(func() {
+			if err := server.ServeTLS(streams.Limit(o.Listener), "", ""); !errors.Is(err, http.ErrServerClosed) {
+				stop(err)
+			}
+		})
 		background.Go(func() {
 			select {
 			case <-ctx.Done():
@@ -130,6 +145,7 @@ func Run(ctx context.Context, o Options) error {
 		if err := b.loop(ctx); err != nil {
 			stop(err)
 		}
+		server.Close()
 	}
 	stop(nil)
 	background.Wait()
@@ -181,7 +197,14 @@ func (b *borrower) prepare(ctx context.Context) error {
 	if err := b.pods.Notify(b.wake); err != nil {
 		return err
 	}
+	if b.callers, err = newCallers(b.own, config, b.node.Name); err != nil {
+		return err
+	}
+	if b.serving, err = identity.Generate(b.node.Name); err != nil {
+		return err
+	}
 	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.wake)
+	b.streams = streams.New(streams.Options{Next: "the other cluster", Transport: b.link.pods, Wait: streamPatience, Answer: answer, Log: b.log})
 	version, _, err := b.own.Version(within)
 	if err != nil {
 		return err
@@ -396,7 +419,7 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 	if err != nil {
 		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
 	}
-	want := nodeStatus(is.Status, b.node, b.version, lent, borrowed, metav1.NewTime(now.Truncate(time.Second)))
+	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, borrowed, metav1.NewTime(now.Truncate(time.Second)))
 	if !sameNodeStatus(&is.Status, &want) {
 		is.Status = want
 		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {

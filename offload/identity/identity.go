@@ -64,6 +64,15 @@ func create(ctx context.Context, secrets *client.Kind[*corev1.Secret, *corev1.Se
 	return is, err
 }
 
+// Generate returns a new certificate that is not stored.
+func Generate(name string) (tls.Certificate, error) {
+	certificate, key, err := generate(name)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certificate, key)
+}
+
 // generate makes the key and the self-signed certificate of an agent, in PEM. The
 // certificate has no time and no name that counts: the other side knows its fingerprint.
 func generate(agent string) (certificate, key []byte, err error) {

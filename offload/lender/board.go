@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ type board struct {
 	pods    map[string]posted // by UID
 	changed chan struct{}     // closed by a change
 	stream  chan struct{}     // closed when another stream begins
+	session context.Context   // of the stream; nil: none yet
 }
 
 type posted struct {
@@ -74,16 +76,26 @@ func (b *board) signal() {
 	b.changed = make(chan struct{})
 }
 
-// begin begins a stream, which ends the former one. It returns a channel that is closed when the
-// new one has to end.
-func (b *board) begin() <-chan struct{} {
+// begin begins a stream with a context, which ends the former one. It returns a channel that is
+// closed when the new one has to end.
+func (b *board) begin(ctx context.Context) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stream != nil {
 		close(b.stream)
 	}
-	b.stream = make(chan struct{})
+	b.stream, b.session = make(chan struct{}), ctx
 	return b.stream
+}
+
+// current returns the context of the latest stream; nil: there is none.
+func (b *board) current() context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session == nil || b.session.Err() != nil {
+		return nil
+	}
+	return b.session
 }
 
 // after returns the messages after a version for a borrower with a term, in no order but that the

@@ -25,6 +25,7 @@ import (
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
 	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/streams"
 	"strait.dev/strait/offload/translate"
 )
 
@@ -59,15 +60,16 @@ type lender struct {
 	peerings  *client.Cache[*v1alpha1.Peering]
 	board     *board
 	woken     chan struct{} // wakes the loop
-	spaces    map[string]*space
+	streams   *streams.Proxy
 	outside   int // endpoints that are left out
 	budget    budget.Writes
 	overspent ratelimit.Bucket // of log lines
 	caches    sync.WaitGroup
 
 	fencing sync.Mutex // held while a term is stored; before mu
-	mu      sync.Mutex // guards state
+	mu      sync.Mutex // guards state and spaces
 	state   *State
+	spaces  map[string]*space // by namespace; the loop adds to it
 }
 
 // space is what is known about a namespace that is lent, or was since the start.
@@ -97,6 +99,11 @@ func Run(ctx context.Context, o Options) error {
 		board:    newBoard(), woken: make(chan struct{}, 1), spaces: make(map[string]*space),
 	}
 	defer o.Listener.Close() // also if it does not serve
+	transport, err := o.Client.Streams()
+	if err != nil {
+		return err
+	}
+	l.streams = streams.New(streams.Options{Next: "the API server of the other cluster", Transport: transport, Wait: streamPatience, Answer: answer, Log: l.log})
 	term, ok := l.begin(ctx)
 	if !ok {
 		return nil
@@ -111,7 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { l.peerings.RunWithContext(ctx) })
 	background.Go(func() { l.beat(ctx, stop) })
 	background.Go(func() {
-		if err := server.ServeTLS(&limited{Listener: o.Listener, most: maxConnections}, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(streams.Limit(o.Listener), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)
 		}
 	})
@@ -161,7 +168,7 @@ func (l *lender) server() *http.Server {
 		TLSConfig:         protocol.Server(l.own, l.borrower),
 		ReadHeaderTimeout: handshake,
 		IdleTimeout:       idle,
-		MaxHeaderBytes:    protocol.MaxHeader,
+		MaxHeaderBytes:    protocol.MaxRequest,
 		Protocols:         protocols,
 		ErrorLog:          log.New(io.Discard, "", 0), // any pod of the other cluster could fill it
 	}
@@ -315,7 +322,10 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 		for _, name := range p.Spec.Lend.Namespaces {
 			lent[name] = true
 			if l.spaces[name] == nil {
-				l.spaces[name] = l.follow(ctx, name)
+				s := l.follow(ctx, name)
+				l.mu.Lock()
+				l.spaces[name] = s
+				l.mu.Unlock()
 			}
 		}
 	}

@@ -28,6 +28,12 @@ func (l *lender) handler() http.Handler {
 	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.keeps(protocol.MaxTemplate, l.template))
 	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.keeps(protocol.MaxContent, l.object))
 	mux.HandleFunc("GET "+protocol.StatusPath, l.status)
+	for _, stream := range protocol.Streams {
+		mux.HandleFunc("GET "+protocol.PodsPath+"{uid}/"+stream, l.stream(stream))
+		if stream != protocol.Log {
+			mux.HandleFunc("POST "+protocol.PodsPath+"{uid}/"+stream, l.stream(stream))
+		}
+	}
 	return mux
 }
 
@@ -159,7 +165,9 @@ func (l *lender) status(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	ended := l.board.begin()
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	ended := l.board.begin(ctx)
 	control := http.NewResponseController(w)
 	send := func(messages ...protocol.Message) bool {
 		if err := control.SetWriteDeadline(time.Now().Add(patience)); err != nil {

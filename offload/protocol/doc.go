@@ -10,14 +10,19 @@
 //	PUT /v1/templates/{hash}  the template of a pod, a corev1.PodTemplateSpec
 //	PUT /v1/objects/{hash}    a Content: that of an object
 //	GET /v1/status?term=N     a stream of Messages, one JSON value in each line
+//	GET /v1/pods/{uid}/log    the log of a container
+//	GET, POST /v1/pods/{uid}/{exec,attach,portforward}
+//	                          an upgrade to SPDY/3.1 or WebSocket, as of the Kubernetes API
 //
 //	204                     accepted
 //	400 {"error": "..."}    malformed, or not what the list needs
 //	409 {"error": "..."}    fenced: of a former term, epoch or sequence
+//	429 {"error": "..."}    too many streams of pods
 //	503 {"error": "..."}    the lender has not read its own cluster yet
 //
 // The status stream begins with a Hello and a snapshot of all pods, which Synced ends;
-// changes and heartbeats follow. A new stream ends the one before.
+// changes and heartbeats follow. A new stream ends the one before. The streams of pods end with the
+// status stream that was there when they began: its silence is that of the link.
 //
 // All requests are idempotent and describe a state, not a change. Rules:
 //

@@ -19,7 +19,9 @@ const (
 	MaxCopies   = 32 << 20  // bytes of all stored ConfigMaps and Secrets
 	MaxServices = 8 << 20   // bytes of the contents of all Services, which a lender keeps
 	MaxNeeds    = 32        // contents that a lender asks for at a time
-	MaxHeader   = 8 << 10
+	MaxHeader   = 8 << 10   // bytes of the header of a response
+	MaxRequest  = 32 << 10  // bytes of the header of a request: a command is in its query
+	MaxStreams  = 64        // logs, commands and forwarded ports at once
 
 	maxName  = 253
 	maxLabel = 63
@@ -43,4 +45,5 @@ const (
 	TemplatesPath = "/v1/templates/" // followed by a hash
 	ObjectsPath   = "/v1/objects/"   // followed by a hash
 	StatusPath    = "/v1/status"
+	PodsPath      = "/v1/pods/" // followed by a UID and a stream
 )

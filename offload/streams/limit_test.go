@@ -1,4 +1,4 @@
-package lender
+package streams
 
 import (
 	"errors"

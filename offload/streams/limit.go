@@ -1,4 +1,4 @@
-package lender
+package streams
 
 import (
 	"net"
@@ -7,9 +7,12 @@ import (
 )
 
 // maxConnections is the maximum number of connections, also of clients that are not authenticated
-// yet: any pod of the other cluster can open one, which lasts until its handshake times out. The
-// borrower has a few.
+// yet: any pod can open one, which lasts until its handshake times out. Four times the number of
+// streams are left to the others.
 const maxConnections = 256
+
+// Limit returns a listener that accepts a limited number of connections at once.
+func Limit(l net.Listener) net.Listener { return &limited{Listener: l, most: maxConnections} }
 
 // limited is a listener that closes connections beyond a limit when they arrive. Established ones
 // go on.

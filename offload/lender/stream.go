@@ -1,0 +1,80 @@
+package lender
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// streamPatience is how long the API server may take to begin a stream: less than the borrower waits.
+const streamPatience = 20 * time.Second
+
+// stream returns the handler that passes a stream of a twin on.
+func (l *lender) stream(stream string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		session := l.board.current()
+		if session == nil {
+			answer(w, http.StatusServiceUnavailable, errors.New("the borrower reads no status"))
+			return
+		}
+		record := l.recordOf(r.PathValue("uid"))
+		if record == nil {
+			answer(w, http.StatusNotFound, errors.New("the pod does not run in the other cluster now"))
+			return
+		}
+		query, log := protocol.Parameters(stream, r.URL.Query()), l.log
+		if stream != protocol.PortForward {
+			// Not one that the provider has added, which may have credentials of the provider.
+			container := query.Get("container")
+			if !has(&record.Template.Spec, container) {
+				answer(w, http.StatusNotFound, fmt.Errorf("the pod has no container %q", container))
+				return
+			}
+			log = log.With("container", container)
+		}
+		log.Info("the borrower uses a pod", "stream", stream, "namespace", record.Namespace, "pod", record.Name)
+		to := l.Client.PodURL(record.Namespace, record.Name, stream)
+		to.RawQuery = query.Encode()
+		l.streams.Serve(session, w, r, stream, to)
+	}
+}
+
+// recordOf returns the record of a pod of the consumer that has a twin in a namespace that is lent;
+// nil: there is none.
+func (l *lender) recordOf(uid string) *corev1.PodTemplate {
+	p, ok := l.peerings.Get(l.Peering)
+	if !ok || p.Spec.Lend == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, namespace := range p.Spec.Lend.Namespaces {
+		s := l.spaces[namespace]
+		if s == nil {
+			continue
+		}
+		for _, record := range s.records.List() {
+			if record.Labels[translate.OriginLabel] != uid {
+				continue
+			}
+			twin, ok := s.twins.Get(namespace + "/" + record.Name)
+			if ok && twin.Labels[translate.OriginLabel] == uid {
+				return record
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether a pod has a container.
+func has(spec *corev1.PodSpec, container string) bool {
+	named := func(c corev1.Container) bool { return c.Name == container }
+	return slices.ContainsFunc(spec.Containers, named) || slices.ContainsFunc(spec.InitContainers, named)
+}
