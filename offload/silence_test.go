@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lender"
@@ -86,6 +89,8 @@ type joined struct {
 	cable        *cable
 	kubelet      *cable // to the kubelet port of the node
 	stopBorrower func() // waits until it has ended
+	// streams is the provider's kubelet, behind its API server; nil: there is none.
+	streams func(*http.Request) (*http.Response, error)
 }
 
 // borrow starts a borrower.
@@ -106,9 +111,22 @@ func (j *joined) borrow(t *testing.T) {
 // lend starts a lender.
 func (j *joined) lend(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
+	config := j.b.Config()
+	through := config.Transport
+	config.BearerToken = "lender"
+	config.Transport = client.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if parts := strings.Split(r.URL.Path, "/"); len(parts) == 8 && parts[5] == "pods" {
+			return j.streams(r)
+		}
+		return through.RoundTrip(r)
+	})
+	own, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var agent sync.WaitGroup
 	agent.Go(func() {
-		o := lender.Options{Client: j.b.Client(t), Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: slog.New(slog.DiscardHandler)}
+		o := lender.Options{Client: own, Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: slog.New(slog.DiscardHandler)}
 		if err := lender.Run(ctx, o); err != nil {
 			t.Error(err)
 		}

@@ -55,6 +55,9 @@ func (b *borrower) port() int32 {
 
 // serve answers a request to the kubelet port.
 func (b *borrower) serve(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 { // it will be refused, and one that does not arrive would keep the connection
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(handshake))
+	}
 	to, known := parse(r.URL)
 	verb := "create" // also to get exec: it runs a command
 	if r.Method == http.MethodGet && (to.stream == protocol.Log || to.health) {
