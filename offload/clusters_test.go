@@ -45,6 +45,7 @@ type pair struct {
 	asA    *rest.Config   // as the account of the borrower
 	asB    *client.Client // as the account of the lender
 	listen string         // of the lender
+	port   string         // the kubelet port of the node
 }
 
 func must(t *testing.T, err error) {
@@ -118,10 +119,13 @@ func (p *pair) lend(t *testing.T) (stop func()) {
 }
 
 func (p *pair) borrow(t *testing.T) (stop func()) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	p.port = listener.Addr().String()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("agent", "borrower")
 	return run(t, func(ctx context.Context) error {
 		return borrower.Run(ctx, borrower.Options{
-			API: p.asA, Peering: "b", Namespace: offload.Namespace, Addresses: []string{"10.0.1.9"}, Log: log,
+			API: p.asA, Peering: "b", Namespace: offload.Namespace, Addresses: []string{"127.0.0.1"}, Listener: listener, Log: log,
 			// Instead of the tunnel.
 			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if !strings.HasPrefix(address, "10.72.") || !strings.HasSuffix(address, ":6097") {
@@ -443,6 +447,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	p.starts(t, twin)
 	p.carries(t)
 	p.serves(t)
+	p.talks(t)
 	p.awaitPod(t, "web-0", "is ready at its mapped address", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.PodIP == "10.71.2.9" })
 	p.changes(t, twin.UID)
 

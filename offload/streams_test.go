@@ -91,7 +91,7 @@ func connect(t *testing.T, through *cable, as tls.Certificate, request string) (
 	return answer, conn, in
 }
 
-const spdy = "\nConnection: Upgrade\nUpgrade: SPDY/3.1\nAuthorization: Bearer stolen\nImpersonate-User: admin"
+const askSPDY = "\nConnection: Upgrade\nUpgrade: SPDY/3.1\nAuthorization: Bearer stolen\nImpersonate-User: admin"
 
 func TestTheStreamsOfAPodAreThoseOfItsTwin(t *testing.T) {
 	t.Parallel()
@@ -100,9 +100,9 @@ func TestTheStreamsOfAPodAreThoseOfItsTwin(t *testing.T) {
 		as, asked := j.stream(t)
 		for request, want := range map[string]string{
 			"GET /containerLogs/shop/web/c?tailLines=5&follow=true HTTP/1.1\nAuthorization: Bearer stolen": "GET /api/v1/namespaces/shop/pods/web/log?container=c&follow=true&tailLines=5",
-			"POST /exec/shop/web/c?command=ls&output=1 HTTP/1.1" + spdy:                                    "POST /api/v1/namespaces/shop/pods/web/exec?command=ls&container=c&stdout=1",
-			"GET /attach/shop/web/c?input=1 HTTP/1.1" + spdy:                                               "GET /api/v1/namespaces/shop/pods/web/attach?container=c&stdin=1",
-			"POST /portForward/shop/web?port=80 HTTP/1.1" + spdy:                                           "POST /api/v1/namespaces/shop/pods/web/portforward?ports=80",
+			"POST /exec/shop/web/c?command=ls&output=1 HTTP/1.1" + askSPDY:                                 "POST /api/v1/namespaces/shop/pods/web/exec?command=ls&container=c&stdout=1",
+			"GET /attach/shop/web/c?input=1 HTTP/1.1" + askSPDY:                                            "GET /api/v1/namespaces/shop/pods/web/attach?container=c&stdin=1",
+			"POST /portForward/shop/web?port=80 HTTP/1.1" + askSPDY:                                        "POST /api/v1/namespaces/shop/pods/web/portforward?ports=80",
 		} {
 			answer, conn, in := connect(t, j.kubelet, as, request)
 			if answer.StatusCode == http.StatusSwitchingProtocols {
@@ -172,16 +172,16 @@ func TestALenderPassesOnlyStreamsOfItsOwnPods(t *testing.T) {
 		try("GET /v1/pods/u-1/log?container=c HTTP/1.1", 200)
 		for _, uid := range []string{"u-provider", "u-other", "u-labelled", "u-former", "u-next", "u-outside", "none", "..%2Fu-1", "u-1%2F..%2F..%2Fshop"} {
 			try("GET /v1/pods/"+uid+"/log?container=c HTTP/1.1", 404)
-			try("POST /v1/pods/"+uid+"/exec?container=c&command=ls HTTP/1.1"+spdy, 404)
-			try("POST /v1/pods/"+uid+"/portforward HTTP/1.1"+spdy, 404)
+			try("POST /v1/pods/"+uid+"/exec?container=c&command=ls HTTP/1.1"+askSPDY, 404)
+			try("POST /v1/pods/"+uid+"/portforward HTTP/1.1"+askSPDY, 404)
 		}
 		for _, query := range []string{"", "?container=sidecar", "?container=c%2Fsidecar", "?Container=c"} {
 			try("GET /v1/pods/u-1/log"+query+" HTTP/1.1", 404)
-			try("POST /v1/pods/u-1/exec"+query+" HTTP/1.1"+spdy, 404)
+			try("POST /v1/pods/u-1/exec"+query+" HTTP/1.1"+askSPDY, 404)
 		}
 		for request, want := range map[string]int{
 			"GET /v1/pods/u-1/proxy HTTP/1.1": 404, "GET /v1/pods/u-1/log/x?container=c HTTP/1.1": 404, "POST /v1/pods/u-1/log?container=c HTTP/1.1": 405,
-			"PUT /v1/pods/u-1/exec?container=c HTTP/1.1" + spdy: 405, "POST /v1/pods/u-1/exec?container=c HTTP/1.1": 400,
+			"PUT /v1/pods/u-1/exec?container=c HTTP/1.1" + askSPDY: 405, "POST /v1/pods/u-1/exec?container=c HTTP/1.1": 400,
 			"GET /v1/pods/u-1/../../../api/v1/secrets HTTP/1.1": 307,
 		} {
 			try(request, want)
@@ -211,7 +211,7 @@ func TestStreamsEndWhenTheLinkIsSilent(t *testing.T) {
 				j := join(t)
 				as, asked := j.stream(t)
 				_, _, log := connect(t, j.kubelet, as, "GET /containerLogs/shop/web/c?follow=true HTTP/1.1")
-				_, _, exec := connect(t, j.kubelet, as, "POST /exec/shop/web/c?command=sh&input=1 HTTP/1.1"+spdy)
+				_, _, exec := connect(t, j.kubelet, as, "POST /exec/shop/web/c?command=sh&input=1 HTTP/1.1"+askSPDY)
 				ended := make(chan time.Time, 2)
 				for _, in := range []*bufio.Reader{log, exec} {
 					go func() {

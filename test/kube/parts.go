@@ -25,12 +25,17 @@ func (c *Cluster) makeKeys() error {
 	if err != nil {
 		return err
 	}
+	kubelets, err := authority.issue(pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}})
+	if err != nil {
+		return err
+	}
 	tokens, err := tokenKey()
 	if err != nil {
 		return err
 	}
 	for name, content := range map[string][]byte{
 		"ca.crt": c.ca, "server.crt": server.certificate, "server.key": server.key, "tokens.key": tokens,
+		"kubelets.crt": kubelets.certificate, "kubelets.key": kubelets.key,
 	} {
 		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
 			return err
@@ -81,6 +86,7 @@ func (c *Cluster) startServer(t testing.TB) {
 		"--enable-priority-and-fairness=false", // no other clients compete, and its setup delays readiness
 		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
 		"--client-ca-file=" + c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=" + authorizers,
+		"--kubelet-client-certificate=" + c.file("kubelets.crt"), "--kubelet-client-key=" + c.file("kubelets.key"), "--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.file("tokens.key"), "--service-account-signing-key-file=" + c.file("tokens.key"),
 		"--service-cluster-ip-range=10.96.0.0/16"}, more...)...)
