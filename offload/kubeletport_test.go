@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"      //nolint:staticcheck // its successor would be one more direct dependency
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy" //nolint:staticcheck // as above
+	"k8s.io/apimachinery/pkg/util/httpstream"          //nolint:staticcheck // its successor would be one more direct dependency
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"     //nolint:staticcheck // as above
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream" //nolint:staticcheck // as above
+	"k8s.io/client-go/tools/remotecommand"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/identity"
@@ -55,6 +58,17 @@ func (k *farKubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // exec repeats the input on the output, and tells the command.
 func (k *farKubelet) exec(w http.ResponseWriter, r *http.Request) {
+	if wsstream.IsWebSocketRequest(r) {
+		const in, out, failure = 0, 1, 3
+		conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{"v4.channel.k8s.io": {Binary: true,
+			Channels: []wsstream.ChannelType{in: wsstream.IgnoreChannel, out: wsstream.WriteChannel, 2: wsstream.IgnoreChannel, failure: wsstream.WriteChannel}}})
+		if _, channels, err := conn.Open(w, r); err == nil {
+			fmt.Fprintf(channels[out], "%v", r.URL.Query()["command"])
+			io.WriteString(channels[failure], `{"metadata":{},"status":"Success"}`)
+			conn.Close()
+		}
+		return
+	}
 	if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io"}); err != nil {
 		return
 	}
@@ -132,6 +146,7 @@ func (p *pair) talks(t *testing.T) {
 	if out.String() != "[cat -]: in\n" || !errors.As(err, &exit) || exit.Code != 3 {
 		t.Errorf("the command prints %q, %v", out.String(), err)
 	}
+	p.execsByWebSocket(t)
 	log, err := p.a.Logs(t.Context(), "shop", "talks", "web", corev1.PodLogOptions{Follow: true})
 	must(t, err)
 	first := make([]byte, 11)
@@ -140,7 +155,8 @@ func (p *pair) talks(t *testing.T) {
 	log.Close()
 	want := []string{
 		"GET /containerLogs/shop/talks/web?tailLines=5", "GET /containerLogs/shop/talks/web?previous=true",
-		"POST /exec/shop/talks/web?command=cat&command=-&input=1&output=1", "GET /containerLogs/shop/talks/web?follow=true",
+		"POST /exec/shop/talks/web?command=cat&command=-&input=1&output=1",
+		"GET /exec/shop/talks/web?command=id&output=1", "GET /containerLogs/shop/talks/web?follow=true",
 	}
 	far.mu.Lock()
 	if !slices.Equal(slices.Compact(far.asked), want) {
@@ -160,6 +176,20 @@ func (p *pair) talks(t *testing.T) {
 		}
 		return fmt.Sprint(p.b.Pods("shop").Delete(ctx, "talks", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
+}
+
+// execsByWebSocket runs a command as clients do that speak an older protocol than kubectl: the API
+// server passes a WebSocket on as it is.
+func (p *pair) execsByWebSocket(t *testing.T) {
+	t.Helper()
+	at := p.a.PodURL("shop", "talks", "exec")
+	at.RawQuery = url.Values{"container": {"web"}, "command": {"id"}, "stdout": {"true"}}.Encode()
+	executor, err := remotecommand.NewWebSocketExecutorForProtocols(p.of[0].Admin(), http.MethodGet, at.String(), "v4.channel.k8s.io")
+	must(t, err)
+	var out bytes.Buffer
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out}); err != nil || out.String() != "[id]" {
+		t.Errorf("over WebSocket the command prints %q, %v", out.String(), err)
+	}
 }
 
 // forbids calls the kubelet port as a pod of the cluster could.

@@ -29,17 +29,14 @@ func (l *lender) stream(stream string) http.HandlerFunc {
 			answer(w, http.StatusNotFound, errors.New("the pod does not run in the other cluster now"))
 			return
 		}
-		query, log := protocol.Parameters(stream, r.URL.Query()), l.log
+		query := protocol.Parameters(stream, r.URL.Query())
 		if stream != protocol.PortForward {
 			// Not one that the provider has added, which may have credentials of the provider.
-			container := query.Get("container")
-			if !has(&record.Template.Spec, container) {
+			if container := query.Get("container"); !has(&record.Template.Spec, container) {
 				answer(w, http.StatusNotFound, fmt.Errorf("the pod has no container %q", container))
 				return
 			}
-			log = log.With("container", container)
 		}
-		log.Info("the borrower uses a pod", "stream", stream, "namespace", record.Namespace, "pod", record.Name)
 		to := l.Client.PodURL(record.Namespace, record.Name, stream)
 		to.RawQuery = query.Encode()
 		l.streams.Serve(session, w, r, stream, to)

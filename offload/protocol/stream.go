@@ -29,7 +29,7 @@ var repeated = []string{"command", "ports"}
 var Streams = []string{Log, Exec, Attach, PortForward}
 
 // StreamPath returns the path of a stream of the pod with this UID.
-func StreamPath(uid, stream string) string { return PodsPath + url.PathEscape(uid) + "/" + stream }
+func StreamPath(uid, stream string) string { return PodsPath + uid + "/" + stream }
 
 // Parameters returns the parameters of a stream that a query has. Everything else is left out.
 func Parameters(stream string, query url.Values) url.Values {

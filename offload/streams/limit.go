@@ -7,8 +7,8 @@ import (
 )
 
 // maxConnections is the maximum number of connections, also of clients that are not authenticated
-// yet: any pod can open one, which lasts until its handshake times out. Four times the number of
-// streams are left to the others.
+// yet: any pod can open one, which lasts until its handshake times out. It is four times the number of
+// streams.
 const maxConnections = 256
 
 // Limit returns a listener that accepts a limited number of connections at once.

@@ -89,6 +89,7 @@ func (w *world) offloads(t *testing.T) {
 		w.shopServes(t, cluster)
 	}
 	t.Log(w.do(t, "", "strait", "trace", "default/"+w.web(t, "a", "metadata.name")[0], address+":8080", "--context=a", "--remote-context=b"))
+	w.talks(t)
 
 	for _, cluster := range w.names {
 		kubectl(cluster, "--namespace=strait-offload", "delete", "pods", "--all", "--grace-period=0", "--force")
