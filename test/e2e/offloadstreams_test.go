@@ -132,8 +132,8 @@ func (w *world) intrudes(t *testing.T) {
 	}
 	for _, path := range []string{"/healthz", "/containerLogs/shop/talker/talker", "/exec/shop/talker/talker?command=id&output=1"} {
 		for _, c := range []struct{ who, as, says string }{
-			{"the administrator of b", "--context=b", "Unauthorized"},
-			{"a pod with an invalid token", "--token=invalid", "Unauthorized"},
+			{"the administrator of b", "--context=b", "asked for the client to provide credentials"},
+			{"a pod with an invalid token", "--token=invalid", "asked for the client to provide credentials"},
 			{"a pod with the token of its account", "--token=" + token, "Forbidden: system:serviceaccount:shop:default may not"},
 		} {
 			if out := get(path, c.as); !strings.Contains(out, c.says) {
