@@ -36,7 +36,7 @@ that have the permission to create nodes/proxy (for logs: get) of the node.
 While the remote cluster does not answer, the borrower renews no lease of its node and
 writes nothing; pods keep running there.`,
 		Example: `  strait borrower --peering b
-  strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --listen 10.0.1.9:10250 --kubeconfig ~/.kube/config`,
+  strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --kubeconfig ~/.kube/config`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := agent.check(cmd); err != nil {
