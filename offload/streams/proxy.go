@@ -103,7 +103,7 @@ func (p *Proxy) Serve(session context.Context, w http.ResponseWriter, r *http.Re
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			waited.Reset(p.Wait) // an error has a body
-			err := accept(answer, upgrade)
+			err := accept(answer, r, upgrade)
 			waited.Stop()
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -161,7 +161,8 @@ func header(r *http.Request, upgrade bool) http.Header {
 }
 
 // accept returns why an answer is no stream; otherwise it leaves of its header what a stream needs.
-func accept(answer *http.Response, upgrade bool) error {
+// Its caller closes the connection of one that is none, also if it is upgraded.
+func accept(answer *http.Response, r *http.Request, upgrade bool) error {
 	want, kept := http.StatusOK, http.Header{"Content-Type": {"text/plain"}}
 	if upgrade {
 		want, kept = http.StatusSwitchingProtocols, make(http.Header)
@@ -171,8 +172,11 @@ func accept(answer *http.Response, upgrade bool) error {
 			}
 		}
 	}
-	if answer.StatusCode != want {
+	switch {
+	case answer.StatusCode != want:
 		return refused(answer)
+	case upgrade && !strings.EqualFold(kept.Get("Upgrade"), r.Header.Get("Upgrade")):
+		return &refusal{http.StatusBadGateway, "unexpected upgrade of the connection"}
 	}
 	answer.Header = kept
 	return nil

@@ -140,7 +140,7 @@ func TestOnlyAStreamIsPassedOn(t *testing.T) {
 		"a redirect of an upgrade":    {protocol.Exec, "POST", upgrade, answers(302, map[string]string{"Location": "http://other/"}, ""), 502, "unexpected answer with status 302"},
 		"an upgrade of a log":         {protocol.Log, "GET", upgrade, echoes, 502, "unexpected answer with status 101"},
 		"no upgrade":                  {protocol.Exec, "POST", upgrade, answers(200, nil, "hello"), 502, "unexpected answer with status 200"},
-		"another upgrade":             {protocol.Exec, "POST", "Connection: Upgrade\r\nUpgrade: websocket\r\n", echoes, 502, "the next server does not answer as expected"},
+		"another upgrade":             {protocol.Exec, "POST", "Connection: Upgrade\r\nUpgrade: websocket\r\n", echoes, 502, "unexpected upgrade of the connection"},
 		"a huge header":               {protocol.Log, "GET", "", answers(200, map[string]string{"X-Huge": huge}, ""), 502, "the next server does not answer as expected"},
 		"no answer":                   {protocol.Exec, "POST", upgrade, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 504, "the next server does not answer within 20s"},
 		"an error that does not end": {protocol.Log, "GET", "", func(w http.ResponseWriter, r *http.Request) {
