@@ -37,6 +37,10 @@ func (l *lender) stream(stream string) http.HandlerFunc {
 				return
 			}
 		}
+		if err := l.spend(); err != nil {
+			answer(w, http.StatusTooManyRequests, err)
+			return
+		}
 		to := l.Client.PodURL(record.Namespace, record.Name, stream)
 		to.RawQuery = query.Encode()
 		l.streams.Serve(session, w, r, stream, to)
