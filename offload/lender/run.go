@@ -15,9 +15,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-
 	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -69,23 +66,7 @@ type lender struct {
 	fencing sync.Mutex // held while a term is stored; before mu
 	mu      sync.Mutex // guards state and spaces
 	state   *State
-	spaces  map[string]*space // by namespace; the loop adds to it
-}
-
-// space is what is known about a namespace that is lent, or was since the start.
-type space struct {
-	records *client.Cache[*corev1.PodTemplate]
-	twins   *client.Cache[*corev1.Pod]
-	configs *client.Cache[*corev1.ConfigMap] // without their contents
-	secrets *client.Cache[*corev1.Secret]    // without their contents
-
-	services  *client.Cache[*corev1.Service]
-	endpoints *client.Cache[*discoveryv1.EndpointSlice]
-	quotas    *client.Cache[*corev1.ResourceQuota] // all, also of others
-}
-
-func (s *space) read() bool {
-	return s.records.HasSynced() && s.twins.HasSynced() && s.configs.HasSynced() && s.secrets.HasSynced() && s.services.HasSynced() && s.endpoints.HasSynced() && s.quotas.HasSynced()
+	spaces  map[string]*space // by namespace; the loop changes it
 }
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
@@ -312,73 +293,4 @@ func (l *lender) path() Path {
 		Granted: translate.Granted(p, time.Now()),
 		LinkUp:  slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp }),
 	}
-}
-
-// namespaces returns what is known about the namespaces that are lent, or were since the start.
-// It starts to follow new ones.
-func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
-	lent := make(map[string]bool)
-	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
-		for _, name := range p.Spec.Lend.Namespaces {
-			lent[name] = true
-			if l.spaces[name] == nil {
-				s := l.follow(ctx, name)
-				l.mu.Lock()
-				l.spaces[name] = s
-				l.mu.Unlock()
-			}
-		}
-	}
-	all := make(map[string]Namespace, len(l.spaces))
-	for name, s := range l.spaces {
-		n := Namespace{Lent: lent[name], Read: s.read()}
-		if n.Read {
-			n.Records, n.Twins = s.records.List(), s.twins.List()
-			n.Services, n.Endpoints, n.Quotas = s.services.List(), s.endpoints.List(), s.quotas.List()
-			n.Copies = slices.Concat(describe(protocol.KindConfigMap, s.configs.List()), describe(protocol.KindSecret, s.secrets.List()))
-		}
-		all[name] = n
-	}
-	return all
-}
-
-// follow starts to follow a namespace. Its caches have only objects of the Peering.
-func (l *lender) follow(ctx context.Context, namespace string) *space {
-	ours := translate.PeeringLabel + "=" + l.Peering
-	s := &space{
-		records: l.Client.PodTemplates(namespace).CacheSelectedInPages(ours),
-		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
-		configs: l.Client.ConfigMaps(namespace).CacheSelectedInPages(ours),
-		secrets: l.Client.Secrets(namespace).CacheSelectedInPages(ours),
-
-		services:  l.Client.Services(namespace).CacheSelectedInPages(ours),
-		endpoints: l.Client.EndpointSlices(namespace).CacheSelectedInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
-		quotas:    l.Client.ResourceQuotas(namespace).CacheInPages(),
-	}
-	for _, err := range []error{
-		s.configs.SetTransform(digest), s.secrets.SetTransform(digest),
-		s.records.Notify(l.wake), s.twins.Notify(l.wake), s.configs.Notify(l.wake), s.secrets.Notify(l.wake),
-		s.services.Notify(l.wake), s.endpoints.Notify(l.wake), s.quotas.Notify(l.wake),
-	} {
-		if err != nil {
-			panic(err) // only of a running or stopped cache
-		}
-	}
-	for _, run := range []func(context.Context){
-		s.records.RunWithContext, s.twins.RunWithContext, s.configs.RunWithContext, s.secrets.RunWithContext, s.services.RunWithContext, s.endpoints.RunWithContext, s.quotas.RunWithContext,
-	} {
-		l.caches.Go(func() { run(ctx) })
-	}
-	// An empty namespace notifies of nothing.
-	l.caches.Go(func() {
-		for !s.read() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(settle):
-			}
-		}
-		l.wake()
-	})
-	return s
 }

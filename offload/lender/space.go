@@ -1,0 +1,149 @@
+package lender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
+)
+
+// space is what is known about a namespace that is lent, or was.
+type space struct {
+	records *client.Cache[*corev1.PodTemplate]
+	twins   *client.Cache[*corev1.Pod]
+	configs *client.Cache[*corev1.ConfigMap] // without their contents
+	secrets *client.Cache[*corev1.Secret]    // without their contents
+
+	services  *client.Cache[*corev1.Service]
+	endpoints *client.Cache[*discoveryv1.EndpointSlice]
+	quotas    *client.Cache[*corev1.ResourceQuota] // all, also of others
+
+	stop    context.CancelFunc
+	refused atomic.Int64 // when the API server last refused to let it be read, in Unix nanoseconds
+}
+
+const (
+	// refusedFor is for how long a refusal counts: a cache asks again within 30 s.
+	refusedFor = 2 * time.Minute
+	// refusedEvery is how often one is logged.
+	refusedEvery = 10 * time.Minute
+)
+
+// following is a cache of any type of objects.
+type following interface {
+	cache.SharedIndexInformer
+	Notify(changed func()) error
+}
+
+// caches returns all caches of a namespace.
+func (s *space) caches() []following {
+	return []following{s.records, s.twins, s.configs, s.secrets, s.services, s.endpoints, s.quotas}
+}
+
+// over reports whether nothing has to be known of a namespace that is not lent any more: nothing of
+// the Peering is in it, or the rights in it were taken back.
+func (s *space) over(now time.Time) bool {
+	empty := len(s.records.List())+len(s.twins.List())+len(s.configs.List())+len(s.secrets.List())+len(s.services.List())+len(s.endpoints.List()) == 0
+	return s.read() && empty || now.UnixNano()-s.refused.Load() < int64(refusedFor)
+}
+
+// read reports whether all that is in the namespace is known.
+func (s *space) read() bool {
+	return !slices.ContainsFunc(s.caches(), func(c following) bool { return !c.HasSynced() })
+}
+
+// namespaces returns what is known about the namespaces that are lent, and about others in which
+// something of the Peering is left. It starts to follow new ones.
+func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
+	lent := make(map[string]bool)
+	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
+		for _, name := range p.Spec.Lend.Namespaces {
+			lent[name] = true
+			if l.spaces[name] == nil {
+				s := l.follow(ctx, name)
+				l.mu.Lock()
+				l.spaces[name] = s
+				l.mu.Unlock()
+			}
+		}
+	}
+	all := make(map[string]Namespace, len(l.spaces))
+	now := time.Now()
+	for name, s := range l.spaces {
+		if !lent[name] && s.over(now) {
+			s.stop()
+			l.mu.Lock()
+			delete(l.spaces, name)
+			l.mu.Unlock()
+			continue
+		}
+		n := Namespace{Lent: lent[name], Read: s.read()}
+		if n.Read {
+			n.Records, n.Twins = s.records.List(), s.twins.List()
+			n.Services, n.Endpoints, n.Quotas = s.services.List(), s.endpoints.List(), s.quotas.List()
+			n.Copies = slices.Concat(describe(protocol.KindConfigMap, s.configs.List()), describe(protocol.KindSecret, s.secrets.List()))
+		}
+		all[name] = n
+	}
+	return all
+}
+
+// follow starts to follow a namespace. Its caches have only objects of the Peering.
+func (l *lender) follow(ctx context.Context, namespace string) *space {
+	ours := translate.PeeringLabel + "=" + l.Peering
+	s := &space{
+		records: l.Client.PodTemplates(namespace).CacheSelectedInPages(ours),
+		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
+		configs: l.Client.ConfigMaps(namespace).CacheSelectedInPages(ours),
+		secrets: l.Client.Secrets(namespace).CacheSelectedInPages(ours),
+
+		services:  l.Client.Services(namespace).CacheSelectedInPages(ours),
+		endpoints: l.Client.EndpointSlices(namespace).CacheSelectedInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
+		quotas:    l.Client.ResourceQuotas(namespace).CacheInPages(),
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	for _, err := range []error{s.configs.SetTransform(digest), s.secrets.SetTransform(digest)} {
+		if err != nil {
+			panic(err) // only of a running or stopped cache
+		}
+	}
+	failed := func(ctx context.Context, r *cache.Reflector, err error) {
+		if !apierrors.IsForbidden(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		now := time.Now().UnixNano()
+		if before := s.refused.Swap(now); now-before > int64(refusedEvery) {
+			l.log.Warn("the lender may not read a namespace; if it is lent, run strait lend again", "namespace", namespace, "error", err)
+		}
+		l.wake()
+	}
+	for _, c := range s.caches() {
+		if err := errors.Join(c.SetWatchErrorHandlerWithContext(failed), c.Notify(l.wake)); err != nil {
+			panic(err) // only of a running or stopped cache
+		}
+		l.caches.Go(func() { c.RunWithContext(ctx) })
+	}
+	// An empty namespace notifies of nothing.
+	l.caches.Go(func() {
+		for !s.read() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(settle):
+			}
+		}
+		l.wake()
+	})
+	return s
+}
