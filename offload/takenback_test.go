@@ -80,6 +80,8 @@ func TestANamespaceWithoutRightsIsNotReadForEver(t *testing.T) {
 
 // reads ends all watches, and returns how often the lender lists or watches objects of the namespace
 // in the following hour. answer is what the API server answers then; nil: as usual.
+//
+//strait:virtualtime
 func (j *joined) reads(t *testing.T, answer func(fakekube.Request) error) int64 {
 	t.Helper()
 	var n atomic.Int64
