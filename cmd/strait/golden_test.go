@@ -36,6 +36,7 @@ func TestWrongInputs(t *testing.T) {
 		{"an unknown choice", usable, "peer --remote-context a --service-type Mesh"},
 		{"an unknown output format", usable, "status -o wide"},
 		{"a flag without a value", usable, "status --context"},
+		{"flags that exclude each other", usable, "preflight --report --remote-context a"},
 		{"no remote cluster", usable, "peer --context a"},
 		{"an unknown context", usable, "status --context b"},
 		{"a file that does not exist", usable, "accept --file /nowhere/b.invite"},

@@ -84,6 +84,58 @@ func TestAnUnknownFlagIsAUsageError(t *testing.T) {
 	})
 }
 
+func TestFlagsThatExcludeEachOtherAreAUsageError(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	found := false
+	eachCommand(t, func(t *testing.T, c *cobra.Command) {
+		groups := map[string]bool{}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, group := range f.Annotations[exclusiveGroups] {
+				groups[group] = true
+			}
+		})
+		for group := range groups {
+			found = true
+			words := strings.Fields(strings.TrimPrefix(c.CommandPath(), "strait "))
+			for name := range strings.FieldsSeq(group) {
+				words = append(words, "--"+name)
+				if f := c.Flags().Lookup(name); f.NoOptDefVal == "" {
+					words = append(words, "x")
+				}
+			}
+			_, stderr, code := output("", words...)
+			if code != exitUsage || !strings.Contains(stderr, " exclude each other: leave one out\n") || !strings.Contains(stderr, fmt.Sprintf("strait: run %q for usage", c.CommandPath()+" --help")) {
+				t.Errorf("strait %s ends with %d and says %q", strings.Join(words, " "), code, stderr)
+			}
+		}
+	})
+	if !found {
+		t.Error("no command has such flags")
+	}
+}
+
+func TestEveryKindOfFlagGroupIsAUsageError(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark func(c *cobra.Command)
+		args []string
+	}{
+		"exclusive":         {func(c *cobra.Command) { c.MarkFlagsMutuallyExclusive("a", "b") }, []string{"--a=1", "--b=2"}},
+		"required together": {func(c *cobra.Command) { c.MarkFlagsRequiredTogether("a", "b") }, []string{"--a=1"}},
+		"one required":      {func(c *cobra.Command) { c.MarkFlagsOneRequired("a", "b") }, nil},
+		"required":          {func(c *cobra.Command) { _ = c.MarkFlagRequired("b") }, []string{"--a=1"}},
+	} {
+		command := &cobra.Command{Use: "command", Args: noArguments, SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
+		command.Flags().String("a", "", "")
+		command.Flags().String("b", "", "")
+		c.mark(command)
+		markUsage(command)
+		command.SetErr(&strings.Builder{})
+		if code := execute(command, c.args); code != exitUsage {
+			t.Errorf("%s: ends with %d", name, code)
+		}
+	}
+}
+
 // printsNothing are the commands without -o, and why.
 var printsNothing = map[string]string{
 	"gateway":      "runs, and logs JSON",

@@ -183,6 +183,25 @@ func checkTimeout(cmd *cobra.Command) error {
 	return nil
 }
 
+// exclusiveGroups is the annotation with which cobra records the groups of a flag.
+const exclusiveGroups = "cobra_annotation_mutually_exclusive"
+
+// checkFlagGroups checks which flags are given together. cobra does the same after the
+// arguments, with errors that are not usageErrors.
+func checkFlagGroups(cmd *cobra.Command) error {
+	err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+	given := map[string]string{} // the first flag of each group
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		for _, group := range f.Annotations[exclusiveGroups] {
+			if other := given[group]; other != "" {
+				err = fmt.Errorf("--%s and --%s exclude each other: leave one out", other, f.Name)
+			}
+			given[group] = f.Name
+		}
+	})
+	return err
+}
+
 // written returns a flag as it is on the command line.
 func written(f *pflag.Flag, shorthands string) string {
 	if shorthands != "" {
@@ -337,7 +356,7 @@ func markUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
-			err := errors.Join(separateValue(c, given), checkTimeout(c))
+			err := errors.Join(separateValue(c, given), checkTimeout(c), checkFlagGroups(c))
 			if err == nil {
 				err = args(c, given)
 			}
