@@ -49,7 +49,7 @@ func TestDurationsInLogsAreText(t *testing.T) {
 
 func TestVersionFlagPrintsTheVersion(t *testing.T) {
 	flag, _, code := output("", "--version")
-	command, _, _ := output("", "version")
+	command, _, _ := output("", "version", "--client")
 	if code != exitOK || flag != command || !strings.HasPrefix(flag, "strait ") {
 		t.Errorf("--version prints %q, version %q", flag, command)
 	}

@@ -207,7 +207,7 @@ func TestThePluginOfKubectlShowsItsName(t *testing.T) {
 			t.Errorf("%s: a mistake ends with %d and prints\n%s", name, code, out.String())
 		}
 	}
-	root, args := invoked([]string{"./strait", "version", "-o", "json"})
+	root, args := invoked([]string{"./strait", "version", "--client", "-o", "json"})
 	var out strings.Builder
 	root.SetOut(&out)
 	if code := execute(root, args); code != exitOK || !json.Valid([]byte(out.String())) {

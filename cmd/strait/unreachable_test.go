@@ -49,6 +49,8 @@ var commandsOfClusters = []string{
 	"uninstall --prepare --yes --context away",
 	"unpeer b --yes --context away",
 	"unpeer b --yes --context a --remote-context away",
+	"version --context away",
+	"version --context a --remote-context away -o json",
 	"verify --context away",
 	"verify --context away --short",
 	"verify --context a --remote-context away",

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/operate/operator"
 )
 
 // version is set by the linker in builds of the Makefile.
@@ -61,24 +65,88 @@ func versionLine() string {
 	return fmt.Sprintf("strait %s (%s, %s)", b.Version, b.Go, b.Platform)
 }
 
+// versionCommand holds the flags of `strait version`.
+type versionCommand struct {
+	cluster, remote clusterFlags
+	client          bool
+	output          string
+}
+
+// versions are what `strait version` prints as JSON.
+type versions struct {
+	build
+	Clusters []*operator.Versions `json:"clusters,omitempty"`
+}
+
 func newVersion() *cobra.Command {
-	var output string
+	f := versionCommand{remote: clusterFlags{remote: true}}
 	c := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of strait",
-		Example: "  strait version -o json",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, thisBuild())
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
-			return err
-		},
+		Use:   "version",
+		Short: "Print the versions of strait and of its parts in clusters",
+		Long: `Print the version of this program, and those of the controller, the gateways, the node
+helpers and the agents of offloading in the cluster: which version each is to run, and how
+many of its pods do.
+
+Without a context, only the version of this program is printed.`,
+		Example: `  strait version
+  strait version --client -o json
+  strait version --context a --remote-context b`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	outputFlag(c, &output)
+	f.cluster.register(c)
+	f.remote.register(c)
+	c.Flags().BoolVar(&f.client, "client", false, "print only the version of this program")
+	for _, name := range []string{"context", "kubeconfig", "remote-context", "remote-kubeconfig"} {
+		c.MarkFlagsMutuallyExclusive("client", name)
+	}
+	outputFlag(c, &f.output)
 	return c
+}
+
+func (f *versionCommand) run(cmd *cobra.Command) error {
+	if err := checkOutput(cmd, f.output); err != nil {
+		return err
+	}
+	v := versions{build: thisBuild()}
+	var err error
+	if !f.client {
+		v.Clusters, err = f.read(cmd)
+	}
+	if f.output != "table" {
+		return errors.Join(printAs(cmd.OutOrStdout(), f.output, v), err)
+	}
+	_, printed := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+	return errors.Join(printed, operator.VersionsTable(cmd.OutOrStdout(), v.Clusters), err)
+}
+
+// read reads the versions in the selected clusters. That there is no context to select is a
+// note, not an error.
+func (f *versionCommand) read(cmd *cobra.Command) (all []*operator.Versions, err error) {
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	local, remote, err := chooseBoth(&f.cluster, &f.remote)
+	if none := new(client.NoContextError); errors.As(err, &none) && !f.cluster.given() && !f.remote.given() {
+		printError(cmd.ErrOrStderr(), fmt.Errorf("the versions in a cluster are not shown: %w", err))
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	clusters := []operator.Cluster{local}
+	if remote != nil {
+		clusters = append(clusters, *remote)
+	}
+	for _, c := range clusters {
+		failed := c.Reach(ctx)
+		var v *operator.Versions
+		if failed == nil {
+			v, failed = operator.ReadVersions(ctx, c)
+		}
+		if failed == nil {
+			all = append(all, v)
+		}
+		err = errors.Join(err, failed)
+	}
+	return all, err
 }

@@ -31,6 +31,9 @@ func UserConfig(path, context string) (*rest.Config, error) {
 		return nil, err
 	}
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) && len(files.Contexts) == 0 {
+		return nil, &NoContextError{remedy(nil)}
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, fmt.Errorf("there is no current context; %s", remedy(files.Contexts))
 	}
@@ -39,6 +42,11 @@ func UserConfig(path, context string) (*rest.Config, error) {
 	}
 	return config, nil
 }
+
+// NoContextError is the error of UserConfig without any context to choose from.
+type NoContextError struct{ remedy string }
+
+func (e *NoContextError) Error() string { return "there is no current context; " + e.remedy }
 
 // UserNamespace returns the namespace of the context that UserConfig selects, as kubectl
 // does: default if the context has none.

@@ -3,6 +3,8 @@
 // that look for its parts.
 package install
 
+import "strings"
+
 // Default namespaces of the installation.
 const (
 	Namespace        = "strait-system"
@@ -13,6 +15,13 @@ const (
 // Image is the image of the chart of this version. The linker sets it in builds of the
 // Makefile, to an image of the same version in the repository of the build; no code changes it.
 var Image = "strait.dev/strait:0.1.0"
+
+// Tag returns the tag of an image, empty if it has none.
+func Tag(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
+	return tag
+}
 
 // Labels of all objects of an installation.
 const (
@@ -26,6 +35,8 @@ const (
 	Controller = "controller"
 	Gateway    = "gateway"
 	Node       = "node" // node helper
+	Borrower   = "borrower"
+	Lender     = "lender"
 )
 
 // Paths in pods.

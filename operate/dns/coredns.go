@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 // minVersion is the first version of CoreDNS that serves imported Services.
@@ -188,18 +189,10 @@ func findVersion(ctx context.Context, c *client.Client, o Options, d *appsv1.Dep
 		}
 		return v, nil
 	}
-	if v, err := version.ParseGeneric(tag(container.Image)); err == nil {
+	if v, err := version.ParseGeneric(install.Tag(container.Image)); err == nil {
 		return v, nil
 	}
 	return askVersion(ctx, c, d), nil
-}
-
-// tag returns the tag of an image name.
-func tag(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	_, tag, _ := strings.Cut(name, ":")
-	return tag
 }
 
 var buildInfo = regexp.MustCompile(`(?m)^coredns_build_info\{[^}]*\bversion="([^"]*)"`)
