@@ -34,7 +34,7 @@ func TestWrongInputs(t *testing.T) {
 		{"text instead of a number", usable, "peer --remote-context a --replicas many"},
 		{"text instead of a duration", usable, "peer --remote-context a --wait soon"},
 		{"an unknown choice", usable, "peer --remote-context a --service-type Mesh"},
-		{"an unknown output format", usable, "status -o wide"},
+		{"an unknown output format", usable, "status -o tall"},
 		{"a flag without a value", usable, "status --context"},
 		{"flags that exclude each other", usable, "preflight --report --remote-context a"},
 		{"no remote cluster", usable, "peer --context a"},

@@ -30,6 +30,9 @@ packets, what is missing and what to do about it; the links; and the addresses t
 the remote cluster's CIDRs are mapped. The exit code is 0 if all peerings are ready and
 1 otherwise.
 
+-o wide adds the bytes of IP packets that each link received and sent since its gateway
+started, which the command reads in the pods of the gateways.
+
 --wait waits until all are ready, for two minutes; --wait=10m waits longer.
 
 --watch shows the state until it is interrupted: on a terminal the table, drawn again
@@ -40,6 +43,7 @@ Git or to apply there. It holds public data only.`,
 		Example: `  strait status
   strait status b --wait=5m
   strait status --watch
+  strait status -o wide
   strait status -o json
   strait status b --for-remote > clusters/b/peering-a.yaml`,
 		Args: cobra.ArbitraryArgs,
@@ -50,7 +54,7 @@ Git or to apply there. It holds public data only.`,
 	c.Flags().Lookup("wait").NoOptDefVal = "2m"
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state, and what changes, until interrupted")
 	c.Flags().BoolVar(&f.forRemote, "for-remote", false, "print the Peering for the other cluster")
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, "wide")
 	return c
 }
 
@@ -69,6 +73,9 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	if f.watch && (f.wait > 0 || f.forRemote) {
 		return wrongUsage(cmd, "--watch goes neither with --wait nor with --for-remote: leave it out, or them")
+	}
+	if f.output == "wide" && (f.watch || f.forRemote) {
+		return wrongUsage(cmd, "-o wide goes neither with --watch nor with --for-remote: leave it out, or them")
 	}
 	if f.forRemote && len(names) > 1 {
 		return wrongUsage(cmd, "--for-remote prints one Peering: name one")
@@ -95,9 +102,12 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	if report == nil {
 		return err
 	}
-	if f.output == "table" {
-		err = errors.Join(err, operator.Table(withColors(cmd.OutOrStdout()), report, time.Now()))
-	} else {
+	switch f.output {
+	case "wide":
+		err = errors.Join(err, report.ReadTraffic(ctx, c), operator.Table(withColors(cmd.OutOrStdout()), report, time.Now(), true))
+	case "table":
+		err = errors.Join(err, operator.Table(withColors(cmd.OutOrStdout()), report, time.Now(), false))
+	default:
 		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
 	}
 	if err == nil && !report.Ready {

@@ -84,7 +84,7 @@ func (w *statusWatch) draw(fault string, now time.Time) error {
 		fmt.Fprintf(&table, "%s\n\n", fault)
 	}
 	if w.last != nil {
-		if err := operator.Table(&table, w.last, now); err != nil {
+		if err := operator.Table(&table, w.last, now, false); err != nil {
 			return err
 		}
 	}

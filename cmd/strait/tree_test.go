@@ -246,7 +246,7 @@ func TestCommandLinesAreCompleted(t *testing.T) {
 		{[]string{"sta"}, []string{"status"}},
 		{[]string{"status", "--context", ""}, []string{"a", "none"}},
 		{[]string{"peer", "--remote-context", ""}, []string{"a", "none"}},
-		{[]string{"status", "-o", ""}, []string{"table", "json", "yaml"}},
+		{[]string{"status", "-o", ""}, []string{"table", "json", "yaml", "wide"}},
 		{[]string{"resolve", "-o", ""}, []string{"table", "json", "yaml", "address"}},
 		{[]string{"status", "--context", "a", ""}, []string{"prod-b"}},
 		{[]string{"status", "--context", "a", "prod-b", ""}, nil},

@@ -175,7 +175,7 @@ func (s *site) status(ctx context.Context) {
 	s.is.Status = report
 	s.json("status.json", report)
 	var text strings.Builder
-	if err := operator.Table(&text, report, s.archive.now); err != nil {
+	if err := operator.Table(&text, report, s.archive.now, false); err != nil {
 		s.recordMissing("status.txt", err)
 		return
 	}

@@ -67,6 +67,7 @@ type Link struct {
 	LastHandshake *metav1.Time      `json:"lastHandshake,omitempty"`
 	PathMTU       int32             `json:"pathMTU,omitempty"` // bytes; omitted while no packet of full size passes
 	Endpoint      v1alpha1.Endpoint `json:"endpoint,omitempty"`
+	Traffic       *Traffic          `json:"traffic,omitempty"` // set by ReadTraffic
 }
 
 // Range is one CIDR of the remote cluster and the CIDR that it is mapped to.

@@ -27,7 +27,7 @@ func TestStatusSaysHowFarEachPeeringIs(t *testing.T) {
 			r, err := buildReport(o.network, o.peerings, o.reports, nil, noon)
 			must(t, err)
 			var table strings.Builder
-			must(t, Table(&table, r, noon))
+			must(t, Table(&table, r, noon, false))
 			golden(t, strings.TrimSuffix(file, ".yaml")+".golden.txt", table.String())
 			text, err := json.MarshalIndent(r, "", "  ")
 			must(t, err)

@@ -26,7 +26,7 @@ func TestStatusShowsWhichNodesUseAGateway(t *testing.T) {
 	r := &Report{Peerings: []PeeringReport{{Name: "b", Ready: true, Spread: []GatewaySpread{{Gateway: "b-0"}, {Gateway: "b-1"}}}}}
 	r.Peerings[0].addSpread(nodes)
 	var b strings.Builder
-	if err := Table(&b, r, time.Now()); err != nil {
+	if err := Table(&b, r, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{

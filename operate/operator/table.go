@@ -11,8 +11,8 @@ import (
 
 var marks = map[State]string{Reached: "✓", Failed: "✗", Pending: "…"}
 
-// Table writes a report as text. Ages are relative to now.
-func Table(w io.Writer, r *Report, now time.Time) error {
+// Table writes a report as text. Ages are relative to now. A wide table has the traffic of links.
+func Table(w io.Writer, r *Report, now time.Time, wide bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, pods %s\n", r.ClusterID, join(r.PodCIDRs))
 	if len(r.Peerings) == 0 {
@@ -20,14 +20,14 @@ func Table(w io.Writer, r *Report, now time.Time) error {
 	}
 	for i := range r.Peerings {
 		b.WriteByte('\n')
-		r.Peerings[i].table(&b, now)
+		r.Peerings[i].table(&b, now, wide)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // table writes one peering. Writing to a strings.Builder cannot fail.
-func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
+func (s *PeeringReport) table(b *strings.Builder, now time.Time, wide bool) {
 	fmt.Fprintf(b, "Peering %s", s.Name)
 	if s.ClusterID != "" && string(s.ClusterID) != s.Name {
 		fmt.Fprintf(b, " with cluster %s", s.ClusterID)
@@ -47,9 +47,17 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 	}
 	_ = columns.Flush()
 	if len(s.Links) > 0 {
-		fmt.Fprintf(columns, "\n  LINK\tUP\tRTT\tHANDSHAKE\tPATH-MTU\tENDPOINT\n")
+		traffic := ""
+		if wide {
+			traffic = "RECEIVED\tSENT\t"
+		}
+		fmt.Fprintf(columns, "\n  LINK\tUP\tRTT\tHANDSHAKE\tPATH-MTU\t%sENDPOINT\n", traffic)
 		for _, l := range s.Links {
-			fmt.Fprintf(columns, "  %s to %s\t%s\t%s\t%s\t%s\t%s\n", l.Local, l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU(), orDash(string(l.Endpoint)))
+			if wide {
+				received, sent := l.Traffic.columns()
+				traffic = received + "\t" + sent + "\t"
+			}
+			fmt.Fprintf(columns, "  %s to %s\t%s\t%s\t%s\t%s\t%s%s\n", l.Local, l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU(), traffic, orDash(string(l.Endpoint)))
 		}
 		_ = columns.Flush()
 	}
