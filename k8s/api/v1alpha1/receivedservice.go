@@ -16,7 +16,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="SERVICE",type=string,JSONPath=`.spec.service.name`
 // +kubebuilder:printcolumn:name="TYPE",type=string,JSONPath=`.spec.service.type`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.split('.') == [self.spec.service.name, self.spec.service.namespace, self.spec.peering]",message="the name must be that of the Service, of its namespace and of the Peering, joined by dots"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.split('.') == [self.spec.service.name, self.spec.service.__namespace__, self.spec.peering]",message="the name must be that of the Service, of its namespace and of the Peering, joined by dots"
 type ReceivedService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
