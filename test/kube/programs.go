@@ -19,11 +19,16 @@ var programTable []byte
 // programs are the paths of a cluster's programs.
 type programs struct{ etcd, server string }
 
-// findPrograms skips the test if programs are missing.
+// findPrograms skips the test if programs are missing. KUBE_VERSION selects another version of
+// the API server that the table has, like 1.31.
 func findPrograms(t testing.TB) programs {
 	t.Helper()
-	dir := Programs(t, "etcd", "kube-apiserver")
-	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, "kube-apiserver")}
+	server := "kube-apiserver"
+	if version := os.Getenv("KUBE_VERSION"); version != "" {
+		server += "-" + version
+	}
+	dir := Programs(t, "etcd", server)
+	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, server)}
 }
 
 // Program returns the path of a program that test/kube/prepare builds, like helm. If it is

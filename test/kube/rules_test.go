@@ -4,6 +4,8 @@ package kube
 
 import (
 	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +82,30 @@ func (b broken) check(t *testing.T, name string, err error) {
 	switch {
 	case err == nil:
 		t.Errorf("accepted; want the error\n%s", want)
-	case err.Error() != want:
+	case !sameError(err.Error(), want):
 		t.Errorf("got\n%s\nwant\n%s", err, want)
 	}
+}
+
+// sameError reports whether the error of the API server is the wanted one. Those of other versions than
+// the usual one name the types of values instead of the values, word limits otherwise, and have more
+// errors about one mistake.
+func sameError(is, want string) bool {
+	if os.Getenv("KUBE_VERSION") == "" {
+		return is == want
+	}
+	for _, of := range []struct {
+		pattern *regexp.Regexp
+		text    string
+	}{
+		{regexp.MustCompile(`Invalid value: (?:(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|null): )?`), "Invalid value: "},
+		{regexp.MustCompile(`may not be (?:longer than ([0-9]+)|more than ([0-9]+) bytes)`), "may not be longer than $1$2"},
+		{regexp.MustCompile(`Duplicate value: map\[string\]interface \{\}\{`), "Duplicate value: {"},
+	} {
+		is, want = of.pattern.ReplaceAllString(is, of.text), of.pattern.ReplaceAllString(want, of.text)
+	}
+	about, wanted, _ := strings.Cut(want, " is invalid: ")
+	return strings.HasPrefix(is, about) && strings.Contains(is, strings.Trim(wanted, "[]"))
 }
 
 // A rule has a message or, if that is computed, an expression that contains it.

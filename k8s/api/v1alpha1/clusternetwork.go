@@ -46,7 +46,7 @@ type ClusterNetwork struct {
 // ClusterNetworkSpec is the desired state of a ClusterNetwork.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || has(self.clusterID) && self.clusterID == oldSelf.clusterID",fieldPath=".clusterID",message="the cluster ID is immutable because other clusters know this cluster by it: keep it, or remove all peerings, delete this object and create it again"
-// +kubebuilder:validation:XValidation:rule="!has(self.internalCIDRs) || !has(self.externalCIDRs) || self.internalCIDRs.all(i, !isCIDR(i) || !self.externalCIDRs.exists(e, isCIDR(e) && (cidr(i).containsCIDR(e) || cidr(e).containsCIDR(i))))",fieldPath=".externalCIDRs",message="internalCIDRs and externalCIDRs overlap: use disjoint CIDRs"
+// +kubebuilder:validation:XValidation:rule="!has(self.internalCIDRs) || !has(self.externalCIDRs) || self.internalCIDRs.all(i, !isCIDR(i) || !self.externalCIDRs.exists(e, isCIDR(e) && (cidr(i).containsIP(cidr(e).ip()) || cidr(e).containsIP(cidr(i).ip()))))",fieldPath=".externalCIDRs",message="internalCIDRs and externalCIDRs overlap: use disjoint CIDRs"
 type ClusterNetworkSpec struct {
 	// ClusterID identifies this cluster among the clusters that it is joined to. It is
 	// immutable once set. If empty, it is the value of the ClusterProperty
