@@ -47,6 +47,7 @@ var (
 	wantedKeyDesc = describe("peering_key_generation", "Generation of the gateways' keys that the Peering requests.", "peering")
 	readyDesc     = describe("gateway_ready", "1 while the gateway's pod is ready, for each gateway that the Peering requests.", "peering", "gateway")
 	keyDesc       = describe("gateway_key_generation", "Generation of the key that the gateway uses; absent before it has one.", "peering", "gateway")
+	keyAgeDesc    = describe("gateway_key_age_seconds", "Time since the controller first saw the gateway use its key; absent before it has one.", "peering", "gateway")
 	attachedDesc  = describe("node_attachments", "Nodes by whether they reach all gateways.", "ready")
 	podDesc       = describe("pod_problems", "Reasons why addresses of pods have no route from remote clusters; the log of the controller that leads lists them.")
 	poolSizeDesc  = describe("pool_addresses", "Size of a pool of the ClusterNetwork in addresses.", "pool", "family")
@@ -60,7 +61,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It lists all metrics, although most are absent
 // before the caches are synced.
 func (c *controller) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc,
+	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, keyAgeDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc,
 		peeringServicesDesc, servicesSyncedDesc, contestedDesc} {
 		to <- d
 	}
@@ -92,6 +93,9 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 		for _, g := range p.Status.Gateways {
 			if g.KeyGeneration > 0 {
 				gauge(keyDesc, float64(g.KeyGeneration), p.Name, g.Name)
+			}
+			if g.KeySince != nil {
+				gauge(keyAgeDesc, time.Since(g.KeySince.Time).Seconds(), p.Name, g.Name)
 			}
 		}
 		c.collectServices(to, p)

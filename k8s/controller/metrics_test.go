@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func observed(t *testing.T) *controller {
 			ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b"},
 			Spec:       v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 3}},
 			Status: v1alpha1.PeeringStatus{
-				Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", KeyGeneration: 2}, {Name: "b-1"}},
+				Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", KeyGeneration: 2, KeySince: new(metav1.NewTime(time.Now().Add(-time.Hour)))}, {Name: "b-1"}},
 				Services: &v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 7, Refused: 1},
 				Conditions: []metav1.Condition{
 					{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
@@ -115,7 +116,11 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 			t.Errorf("%s is missing", line)
 		}
 	}
-	for _, none := range []string{`condition="Announced"`, `strait_gateway_key_generation{gateway="b-1"`} {
+	age := regexp.MustCompile(`\nstrait_gateway_key_age_seconds\{gateway="b-0",peering="b"\} 36\d\d[.\n]`)
+	if !age.MatchString(text) {
+		t.Error("the age of the key is missing")
+	}
+	for _, none := range []string{`condition="Announced"`, `strait_gateway_key_generation{gateway="b-1"`, `strait_gateway_key_age_seconds{gateway="b-1"`} {
 		if strings.Contains(text, none) {
 			t.Errorf("%s is served, but it is not known", none)
 		}

@@ -149,7 +149,7 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 				placed(&g, pod.Pod)
 			}
 			if pod.report != nil {
-				reported(&g, p, pod.report)
+				reported(&g, p, pod.report, now)
 				if pod.report.Announcement != nil {
 					announced = append(announced, *pod.report.Announcement)
 				}
@@ -193,9 +193,12 @@ func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
 
 // reported sets the keys and the MTU of a gateway. A key of a generation that the Peering
 // does not request yet is ignored.
-func reported(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, r *v1alpha1.GatewayReportStatus) {
+func reported(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, r *v1alpha1.GatewayReportStatus, now time.Time) {
 	g.MTU = r.MTU
 	if r.PublicKey != "" && r.KeyGeneration <= generation(p) {
+		if g.KeySince == nil || g.PublicKey != r.PublicKey {
+			g.KeySince = new(metav1.NewTime(now.Truncate(time.Second)))
+		}
 		g.PublicKey, g.KeyGeneration, g.NextPublicKey = r.PublicKey, r.KeyGeneration, r.NextPublicKey
 	}
 }

@@ -118,3 +118,29 @@ func TestWhatAGatewayReportedStaysWhileItsPodIsReplaced(t *testing.T) {
 		t.Errorf("a gateway that was removed stays: %+v", s.peering.Status.Gateways)
 	}
 }
+
+func TestTheAgeOfAKeyBeginsWithItsFirstUse(t *testing.T) {
+	t.Parallel()
+	report := func(key v1alpha1.PublicKey, generation int32) *v1alpha1.GatewayReportStatus {
+		return &v1alpha1.GatewayReportStatus{PublicKey: key, KeyGeneration: generation, NextPublicKey: keyThere}
+	}
+	p := &v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{KeyGeneration: 2}}}
+	g := &v1alpha1.GatewayStatus{}
+	for hour, step := range []struct {
+		report *v1alpha1.GatewayReportStatus
+		since  int // hour; -1: not known
+	}{
+		{report("", 0), -1}, // no key yet
+		{report(keyHere, 1), 1},
+		{report(keyHere, 1), 1},
+		{report(keyThere, 3), 1}, // not requested
+		{report("", 0), 1},       // a pod that starts
+		{report(keyThere, 2), 5},
+		{report(keyThere, 2), 5},
+	} {
+		reported(g, p, step.report, noon.Add(time.Duration(hour)*time.Hour+time.Millisecond))
+		if step.since < 0 != (g.KeySince == nil) || g.KeySince != nil && !g.KeySince.Time.Equal(noon.Add(time.Duration(step.since)*time.Hour)) {
+			t.Errorf("hour %d: since %v, want hour %d", hour, g.KeySince, step.since)
+		}
+	}
+}

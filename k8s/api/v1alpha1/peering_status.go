@@ -149,6 +149,10 @@ type GatewayStatus struct {
 	// +optional
 	KeyGeneration int32 `json:"keyGeneration,omitempty"`
 
+	// KeySince is when the controller first saw the gateway use the public key.
+	// +optional
+	KeySince *metav1.Time `json:"keySince,omitempty"`
+
 	// NextPublicKey is the key that replaces the public key as soon as the remote cluster
 	// uses it.
 	// +optional
