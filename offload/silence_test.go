@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +21,7 @@ import (
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/offload/metrics"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -91,6 +93,10 @@ type joined struct {
 	stopBorrower func() // waits until it has ended
 	// streams is the provider's kubelet, behind its API server; nil: there is none.
 	streams func(*http.Request) (*http.Response, error)
+
+	borrows  borrower.Stats
+	lends    lender.Stats
+	requests prometheus.Collector // of the borrower
 }
 
 // borrow starts a borrower.
@@ -98,8 +104,10 @@ func (j *joined) borrow(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	j.kubelet = newCable()
 	var agent sync.WaitGroup
+	api := j.a.Config()
+	j.requests = metrics.Requests("b", api)
 	agent.Go(func() {
-		o := borrower.Options{API: j.a.Config(), Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Listener: j.kubelet, Dial: j.cable.dial, Log: slog.New(slog.DiscardHandler)}
+		o := borrower.Options{API: api, Peering: "b", Namespace: "strait-offload", Addresses: []string{"10.0.1.9"}, Listener: j.kubelet, Dial: j.cable.dial, Log: slog.New(slog.DiscardHandler), Stats: &j.borrows}
 		if err := borrower.Run(ctx, o); err != nil {
 			t.Error(err)
 		}
@@ -126,7 +134,7 @@ func (j *joined) lend(t *testing.T) {
 	}
 	var agent sync.WaitGroup
 	agent.Go(func() {
-		o := lender.Options{Client: own, Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: slog.New(slog.DiscardHandler)}
+		o := lender.Options{Client: own, Peering: "a", Namespace: "strait-offload", Listener: j.cable, Log: slog.New(slog.DiscardHandler), Stats: &j.lends}
 		if err := lender.Run(ctx, o); err != nil {
 			t.Error(err)
 		}

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/internal/health"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/metrics"
 )
 
 func newBorrower() *cobra.Command {
@@ -42,7 +44,7 @@ writes nothing; pods keep running there.`,
 			if err := agent.check(cmd); err != nil {
 				return err
 			}
-			o := borrower.Options{Peering: agent.peering, Namespace: agent.namespace}
+			o := borrower.Options{Peering: agent.peering, Namespace: agent.namespace, Stats: new(borrower.Stats)}
 			for text := range strings.SplitSeq(podIPs, ",") {
 				if _, err := netip.ParseAddr(text); err != nil {
 					return wrongUsage(cmd, "--pod-ips: %q is not an IP address; write addresses like 10.0.1.9,fd00:10::9, or set POD_IPS", text)
@@ -56,9 +58,15 @@ writes nothing; pods keep running there.`,
 			if o.Listener, err = net.Listen("tcp", listen); err != nil {
 				return fmt.Errorf("--listen %s: %w", listen, err)
 			}
+			registry := health.NewRegistry(metrics.Borrower(agent.peering, o.Stats), metrics.Requests(agent.peering, o.API))
 			ctx, log, stop := podContext(cmd)
 			defer stop()
 			o.Log = log
+			server, err := agent.serve(health.Options{Metrics: registry, Log: log})
+			if err != nil {
+				return err
+			}
+			defer server.Close()
 			return borrower.Run(ctx, o)
 		},
 	}

@@ -5,32 +5,14 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/internal/health"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/lender"
+	"strait.dev/strait/offload/metrics"
 )
-
-// offloadAgent holds the flags that the lender and the borrower have in common.
-type offloadAgent struct{ peering, namespace, kubeconfig string }
-
-func (f *offloadAgent) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.peering, "peering", os.Getenv("STRAIT_PEERING"), "name of the Peering (default: $STRAIT_PEERING)")
-	c.Flags().StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the Lease and the Secret of the agent (default: $POD_NAMESPACE)")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")
-}
-
-func (f *offloadAgent) check(cmd *cobra.Command) error {
-	switch {
-	case f.peering == "":
-		return wrongUsage(cmd, "--peering is missing: name the Peering, or set STRAIT_PEERING")
-	case f.namespace == "":
-		return wrongUsage(cmd, "--namespace is missing: name the namespace of the Lease, or set POD_NAMESPACE")
-	}
-	return nil
-}
 
 func newLender() *cobra.Command {
 	var agent offloadAgent
@@ -58,7 +40,8 @@ Twins keep running while the lender or the remote cluster is away.`,
 			if err != nil {
 				return err
 			}
-			o := lender.Options{Peering: agent.peering, Namespace: agent.namespace}
+			o := lender.Options{Peering: agent.peering, Namespace: agent.namespace, Stats: new(lender.Stats)}
+			registry := health.NewRegistry(metrics.Lender(agent.peering, o.Stats), metrics.Requests(agent.peering, config))
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}
@@ -68,6 +51,11 @@ Twins keep running while the lender or the remote cluster is away.`,
 			ctx, log, stop := podContext(cmd)
 			defer stop()
 			o.Log = log
+			server, err := agent.serve(health.Options{Metrics: registry, Log: log})
+			if err != nil {
+				return err
+			}
+			defer server.Close()
 			return lender.Run(ctx, o)
 		},
 	}

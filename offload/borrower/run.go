@@ -34,7 +34,7 @@ import (
 	"strait.dev/strait/offload/translate"
 )
 
-// Options configure a borrower. All but Dial are required.
+// Options configure a borrower. All but Stats and Dial are required.
 type Options struct {
 	API       *rest.Config // of the API server, as the service account of the borrower
 	Peering   string       // name of the Peering from whose cluster it borrows
@@ -42,6 +42,7 @@ type Options struct {
 	Addresses []string     // of its pod, which are those of the node
 	Listener  net.Listener // the kubelet port of the node; Run closes it
 	Log       *slog.Logger
+	Stats     *Stats // what it measures; nil: nothing
 	// Dial connects to the lender; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -204,6 +205,7 @@ func (b *borrower) prepare(ctx context.Context) error {
 		return err
 	}
 	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.wake)
+	b.Stats.begin(b.link)
 	b.streams = streams.New(streams.Options{Next: "the other cluster", Transport: b.link.pods, Wait: streamPatience, Answer: answer, Log: b.log})
 	version, _, err := b.own.Version(within)
 	if err != nil {
@@ -280,6 +282,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		uids[string(pod.UID)] = true
 	}
 	s := b.link.state(uids, now)
+	b.Stats.pass(pods, s.said)
 	maps.DeleteFunc(b.templates, func(uid types.UID, _ described) bool { return !uids[string(uid)] })
 	again = renewEvery
 	soon := func(failed error) {

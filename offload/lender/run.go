@@ -26,13 +26,14 @@ import (
 	"strait.dev/strait/offload/translate"
 )
 
-// Options configure a lender. All are required.
+// Options configure a lender. All but Stats are required.
 type Options struct {
 	Client    *client.Client
 	Peering   string       // name of the Peering to whose cluster it lends
 	Namespace string       // of its pod, its Lease and its Secret
 	Listener  net.Listener // for the borrower; Run closes it
 	Log       *slog.Logger
+	Stats     *Stats // what it measures; nil: nothing
 }
 
 const (
@@ -233,6 +234,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
 		hello.Resources, hello.Largest = Offer(p.Spec.Lend.Resources, namespaces), p.Spec.Lend.Largest
 	}
+	l.Stats.decided(d)
 	if d.Outside != l.outside {
 		l.outside = d.Outside
 		l.log.Warn("endpoints of the other cluster are left out, because the Peering does not grant their addresses", "endpoints", d.Outside)

@@ -24,10 +24,10 @@ func (l *lender) handler() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string][]int{"versions": {protocol.Version}}) // an error ends the connection
 	})
-	mux.HandleFunc("PUT "+protocol.DesiredPath, l.desired)
-	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.keeps(protocol.MaxTemplate, l.template))
-	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.keeps(protocol.MaxContent, l.object))
-	mux.HandleFunc("GET "+protocol.StatusPath, l.status)
+	mux.HandleFunc("PUT "+protocol.DesiredPath, l.Stats.requests(l.desired))
+	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.Stats.requests(l.keeps(protocol.MaxTemplate, l.template)))
+	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.Stats.requests(l.keeps(protocol.MaxContent, l.object)))
+	mux.HandleFunc("GET "+protocol.StatusPath, l.Stats.streams(l.status))
 	for _, stream := range protocol.Streams {
 		mux.HandleFunc("GET "+protocol.PodsPath+"{uid}/"+stream, l.stream(stream))
 		if stream != protocol.Log {
@@ -63,6 +63,7 @@ func (l *lender) desired(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
+	l.Stats.listed(time.Now())
 	l.wake()
 	w.WriteHeader(http.StatusNoContent)
 }
