@@ -370,6 +370,9 @@ func (p *pair) limited(t *testing.T) {
 		{"the borrower", ""}, {"the borrower", "shop"}, {"another node", ""}, {"an administrator", ""}, {"its node", ""},
 		{"the lender", ""}, {"the lender", "default"}, {"the lender", offload.Namespace},
 	} {
+		if try.as == "its node" && kube.Version() == "1.31" {
+			continue // any node may list all pods before 1.32, where authorization sees field selectors
+		}
 		if _, err := clients[try.as].Pods(try.namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("%s lists pods in namespace %q: %v", try.as, try.namespace, err)
 		}

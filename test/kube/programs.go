@@ -19,13 +19,16 @@ var programTable []byte
 // programs are the paths of a cluster's programs.
 type programs struct{ etcd, server string }
 
-// findPrograms skips the test if programs are missing. KUBE_VERSION selects another version of
-// the API server that the table has, like 1.31.
+// Version is the version of the API server that KUBE_VERSION selects, one of those that the
+// table has, like 1.31; empty: the usual one.
+func Version() string { return os.Getenv("KUBE_VERSION") }
+
+// findPrograms skips the test if programs are missing.
 func findPrograms(t testing.TB) programs {
 	t.Helper()
 	server := "kube-apiserver"
-	if version := os.Getenv("KUBE_VERSION"); version != "" {
-		server += "-" + version
+	if Version() != "" {
+		server += "-" + Version()
 	}
 	dir := Programs(t, "etcd", server)
 	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, server)}

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func (b broken) check(t *testing.T, name string, err error) {
 // the usual one name the types of values instead of the values, word limits otherwise, and have more
 // errors about one mistake.
 func sameError(is, want string) bool {
-	if os.Getenv("KUBE_VERSION") == "" {
+	if Version() == "" {
 		return is == want
 	}
 	for _, of := range []struct {
