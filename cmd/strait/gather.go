@@ -34,7 +34,7 @@ func newGather() *cobra.Command {
 		Short: "Collect a support bundle",
 		Long: `Collect diagnostics of Strait in one or two clusters into one archive, the support
 bundle: objects, pods, events and logs of Strait, metrics, the network state of the
-nodes' kernels, and the output of strait status. Its index.html is for a browser and
+nodes' kernels, the state of offloaded pods, and the output of strait status. Its index.html is for a browser and
 loads nothing from the network.
 
 The bundle holds no secrets. Fields that may hold one are not copied: the contents of

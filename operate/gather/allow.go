@@ -26,7 +26,7 @@ var annotations = []string{
 var environment = []string{"STRAIT_PEERING", "STRAIT_PEERING_UID", "GOMAXPROCS", "GOGC", "GODEBUG"}
 
 // straitContainers are the names of Strait's containers, whose arguments are shown.
-var straitContainers = []string{install.Controller, install.Gateway, install.Node}
+var straitContainers = []string{install.Controller, install.Gateway, install.Node, install.Borrower, install.Lender}
 
 func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	is := metav1.ObjectMeta{

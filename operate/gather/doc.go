@@ -1,7 +1,7 @@
 // Package gather writes a support bundle: an archive with the state of Strait in some
 // clusters, for analysis elsewhere.
 //
-//	objects, workloads  allowed fields only                 allow.go, objects.go, services.go
+//	objects, workloads  allowed fields only                 allow.go, objects.go, services.go, offload.go
 //	logs, metrics,
 //	kernels of nodes    read from the pods                  podcontents.go
 //	secrets             redacted wherever they occur        secrets.go

@@ -137,15 +137,17 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 		s.recordMissing("everything", err)
 		return
 	}
+	namespaces = append(namespaces[:len(namespaces):len(namespaces)], s.agentNamespace(ctx)...)
 	for i, name := range namespaces {
 		if !slices.Contains(namespaces[:i], name) {
 			s.secrets(ctx, name)
 		}
 	}
-	nodes := s.strait(ctx)
+	peerings, nodes := s.strait(ctx)
 	s.status(ctx)
 	s.kubernetes(ctx)
 	s.services(ctx)
+	s.offloaded(ctx, peerings)
 	var pods []corev1.Pod
 	for i, name := range namespaces {
 		if !slices.Contains(namespaces[:i], name) {

@@ -67,8 +67,8 @@ func (s *site) yaml(file string, value any) {
 }
 
 // strait reads Strait's custom resources. Their fields contain no secrets.
-func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
-	peerings := read(ctx, s, "objects/peerings.yaml", s.Client.Peerings(), func(l *v1alpha1.PeeringList) []v1alpha1.Peering { return l.Items },
+func (s *site) strait(ctx context.Context) (peerings []v1alpha1.Peering, nodes []v1alpha1.NodeAttachment) {
+	peerings = read(ctx, s, "objects/peerings.yaml", s.Client.Peerings(), func(l *v1alpha1.PeeringList) []v1alpha1.Peering { return l.Items },
 		func(p v1alpha1.Peering) any {
 			s.scanner.addPublic(publicKeys(&p)...)
 			p.ObjectMeta = allowMeta(p.ObjectMeta)
@@ -93,7 +93,7 @@ func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
 		func(o v1alpha1.AddressClaim) any { o.ObjectMeta = allowMeta(o.ObjectMeta); return o })
 	read(ctx, s, "objects/addressmappings.yaml", s.Client.AddressMappings(), func(l *v1alpha1.AddressMappingList) []v1alpha1.AddressMapping { return l.Items },
 		func(o v1alpha1.AddressMapping) any { o.ObjectMeta = allowMeta(o.ObjectMeta); return o })
-	return nodes
+	return peerings, nodes
 }
 
 // secrets lists the Secrets, and passes their contents to the scanner.

@@ -86,7 +86,7 @@ func (s *site) pod(ctx context.Context, p *corev1.Pod) {
 	what := p.Labels[install.ComponentLabel]
 	if running(p) {
 		switch what {
-		case install.Controller, install.Gateway:
+		case install.Controller, install.Gateway, install.Borrower, install.Lender:
 			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort))
 		case install.Node:
 			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", "http://"+net.JoinHostPort(p.Status.HostIP, strconv.Itoa(install.NodeHTTPPort))+"/metrics")
