@@ -134,20 +134,21 @@ func (o *OffloadReport) table(b *strings.Builder) {
 			}
 		}
 		b.WriteByte('\n')
-		fmt.Fprintf(b, "  its pods: %s\n", counts(o.Pods))
+		fmt.Fprintf(b, "  its pods: %s\n", Counts(o.Pods))
 		if len(o.Waiting) > 0 {
-			fmt.Fprintf(b, "  waiting: %s; look at the events of these pods\n", counts(o.Waiting))
+			fmt.Fprintf(b, "  waiting: %s; look at the events of these pods\n", Counts(o.Waiting))
 		}
 	}
 	if len(o.Lent) > 0 {
-		fmt.Fprintf(b, "  lent: %s; pods of the remote cluster: %s\n", strings.Join(o.Lent, ", "), counts(o.Twins))
+		fmt.Fprintf(b, "  lent: %s; pods of the remote cluster: %s\n", strings.Join(o.Lent, ", "), Counts(o.Twins))
 	}
 	if o.Unread != "" {
 		fmt.Fprintf(b, "  offloaded pods are not shown: %s\n", o.Unread)
 	}
 }
 
-func counts(of map[string]int) string {
+// Counts lists numbers of pods, as by phase: "2 Running, 1 Succeeded".
+func Counts(of map[string]int) string {
 	var all []string
 	for _, what := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, fmt.Sprintf("%d %s", of[what], what))

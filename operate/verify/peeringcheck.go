@@ -46,7 +46,8 @@ func settled(ctx context.Context, look func(context.Context) ([]Check, bool, err
 	}
 }
 
-// peeringChecks returns the checks of both clusters' Peerings, and whether any link is up.
+// peeringChecks returns the checks of both clusters' Peerings and of what is offloaded, and
+// whether any link is up.
 func peeringChecks(ctx context.Context, sides ...*operator.Side) (checks []Check, up bool, err error) {
 	for _, s := range sides {
 		report, err := operator.ReadReport(ctx, s.Cluster, []string{s.Peering.Name})
@@ -55,7 +56,11 @@ func peeringChecks(ctx context.Context, sides ...*operator.Side) (checks []Check
 		}
 		is, some := judgePeering(string(report.ClusterID), report.Peerings[0])
 		up = up || some
-		checks = append(checks, is)
+		offloaded, err := offloadChecks(ctx, s.Cluster, report)
+		if err != nil {
+			return nil, false, err
+		}
+		checks = append(append(checks, is), offloaded...)
 	}
 	return checks, up, nil
 }

@@ -36,6 +36,11 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 		is, _ := judgePeering(id, peering)
 		r.Checks = append(append(r.Checks, is), nodes[peering.Name]...)
 	}
+	offloaded, err := offloadChecks(ctx, c, report)
+	if err != nil {
+		return nil, err
+	}
+	r.Checks = append(r.Checks, offloaded...)
 	r.finish(began)
 	return r, nil
 }
