@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -85,6 +87,21 @@ func (c *Cluster) up(t testing.TB) {
 	must(t, err)
 	c.startEtcd(t)
 	c.startServer(t)
+	if Version() == "1.31" {
+		must(t, c.describe(t.Context()))
+	}
+}
+
+// describe stores the service CIDR where kubeadm does: before 1.33 the API has no ServiceCIDRs.
+func (c *Cluster) describe(ctx context.Context) error {
+	if err := c.Namespace(ctx, metav1.NamespaceSystem); err != nil {
+		return err
+	}
+	_, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config"},
+		Data:       map[string]string{"ClusterConfiguration": "networking: {serviceSubnet: " + serviceCIDR + "}"},
+	}, metav1.CreateOptions{})
+	return err
 }
 
 // end kills running processes and removes all files. It may be called at any stage.

@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// serviceCIDR is that of the cluster.
+const serviceCIDR = "10.96.0.0/16"
+
 // makeKeys generates the certificates and keys of the cluster, and writes those that the
 // API server reads.
 func (c *Cluster) makeKeys() error {
@@ -89,7 +92,7 @@ func (c *Cluster) startServer(t testing.TB) {
 		"--kubelet-client-certificate=" + c.file("kubelets.crt"), "--kubelet-client-key=" + c.file("kubelets.key"), "--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.file("tokens.key"), "--service-account-signing-key-file=" + c.file("tokens.key"),
-		"--service-cluster-ip-range=10.96.0.0/16"}, more...)...)
+		"--service-cluster-ip-range=" + serviceCIDR}, more...)...)
 	must(t, err)
 	until(t, c.server, "kube-apiserver is ready", func(ctx context.Context) error {
 		return c.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
