@@ -55,7 +55,7 @@ func TestMetricsTellWhatRunsAndWhatIsRefused(t *testing.T) {
 		time.Sleep(time.Minute)
 		j.expectMetrics(t, "with two pods", `strait_borrower_pods{peering="b",state="running"} 1`, `strait_borrower_pods{peering="b",state="refused"} 1`,
 			`strait_lender_twins{peering="a",state="made"} 1`, `strait_lender_twins{peering="a",state="refused"} 1`, `strait_lender_refused_twins{peering="a",reason="NameTaken"} 1`,
-			`strait_lender_refused_endpoints{peering="a"} 0`, `strait_lender_requests_total{code="204",peering="a"} `, `strait_lender_list_age_seconds{peering="a"} 1`)
+			`strait_lender_refused_endpoints{peering="a"} 0`, `strait_offload_waiting_writes{peering="a"} 0`, `strait_offload_waiting_writes{peering="b"} 0`, `strait_lender_requests_total{code="204",peering="a"} `, `strait_lender_list_age_seconds{peering="a"} 1`)
 		metricspage.Check(t, "Agents of offloading", j.metrics())
 
 		j.cable.set(true)

@@ -345,6 +345,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		})
 	}
 	all.Wait()
+	b.Stats.waits(late)
 	if late > 0 && b.overspent.Take(now, overspentEvery, 1) {
 		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)
 	}

@@ -13,9 +13,10 @@ import (
 // Stats are the measurements of a borrower, for the process that serves them. The zero value is
 // that of a borrower that has not started, and nil measures nothing. Safe for concurrent use.
 type Stats struct {
-	mu   sync.Mutex
-	link *link
-	pods map[PodState]int
+	mu      sync.Mutex
+	link    *link
+	pods    map[PodState]int
+	waiting int // writes
 }
 
 // PodState is the state of a pod of the node for Measured. Each pod has one.
@@ -32,6 +33,7 @@ const (
 // Measured is the state of a borrower at one moment.
 type Measured struct {
 	Pods     map[PodState]int // nil before the first pass
+	Waiting  int              // writes that exceed the budget
 	Up       bool             // the lender's messages arrive
 	Received time.Time        // when the last one did; zero: never
 }
@@ -40,7 +42,7 @@ type Measured struct {
 func (s *Stats) Read(now time.Time) (m Measured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.Pods = s.pods
+	m.Pods, m.Waiting = s.pods, s.waiting
 	if l := s.link; l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -71,6 +73,16 @@ func (s *Stats) pass(pods []*corev1.Pod, said map[string]*protocol.PodStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods = counts
+}
+
+// waits notes the number of writes that exceed the budget.
+func (s *Stats) waits(writes int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = writes
 }
 
 func podState(pod *corev1.Pod, said *protocol.PodStatus) PodState {

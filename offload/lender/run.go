@@ -279,6 +279,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		}
 	}
 	all.Wait()
+	l.Stats.waits(late)
 	if late > 0 && l.overspent.Take(now, overspentEvery, 1) {
 		l.log.Warn("the other cluster changes its pods faster than this one stores them; the rest waits", "waiting", late)
 	}

@@ -21,6 +21,7 @@ type Measured struct {
 	Twins    map[protocol.State]int // pods of the borrower by state; nil before the first decision
 	Refused  map[string]int         // of them, those that get no twin, by reason
 	Outside  int                    // endpoints that are left out
+	Waiting  int                    // writes that exceed the budget
 	Streams  int                    // status streams to the borrower
 	Listed   time.Time              // when the borrower's last list came into effect; zero: never
 	Requests map[int]uint64         // of the borrower that send something, by the code of the answer
@@ -51,6 +52,16 @@ func (s *Stats) decided(d Decision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measured.Twins, s.measured.Refused, s.measured.Outside = twins, refused, d.Outside
+}
+
+// waits notes the number of writes that exceed the budget.
+func (s *Stats) waits(writes int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measured.Waiting = writes
 }
 
 // listed notes that a list came into effect.

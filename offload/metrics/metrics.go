@@ -19,6 +19,8 @@ var (
 	borrowerSilentDesc = describe("borrower_lender_silent_seconds", "Time since the last message of the lender; absent before the first.")
 	borrowerPodsDesc   = describe("borrower_pods", "Pods of the virtual node, by state.", "state")
 
+	waitingDesc = describe("offload_waiting_writes", "Changes that the other cluster causes and that wait, because they exceed the budget of the agent.")
+
 	lenderUpDesc       = describe("lender_borrower_up", "1 while the borrower reads the status of its pods.")
 	lenderListDesc     = describe("lender_list_age_seconds", "Time since the last list of pods of the borrower, which sends one after a change; absent before the first.")
 	lenderTwinsDesc    = describe("lender_twins", "Pods of the borrower, by state.", "state")
@@ -47,6 +49,7 @@ func Borrower(peering string, s *borrower.Stats) prometheus.Collector {
 		now := time.Now()
 		m := s.Read(now)
 		gauge(to, borrowerUpDesc, boolean(m.Up), peering)
+		gauge(to, waitingDesc, float64(m.Waiting), peering)
 		since(to, borrowerSilentDesc, now, m.Received, peering)
 		for state, n := range m.Pods {
 			gauge(to, borrowerPodsDesc, float64(n), peering, string(state))
@@ -62,6 +65,7 @@ func Lender(peering string, s *lender.Stats) prometheus.Collector {
 	return collector(func(to chan<- prometheus.Metric) {
 		m := s.Read()
 		gauge(to, lenderUpDesc, boolean(m.Streams > 0), peering)
+		gauge(to, waitingDesc, float64(m.Waiting), peering)
 		since(to, lenderListDesc, time.Now(), m.Listed, peering)
 		if m.Twins != nil {
 			for _, state := range twinStates {
