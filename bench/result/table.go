@@ -1,33 +1,36 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
+
+	"strait.dev/strait/internal/columns"
 )
 
 // Table writes summaries as text, one figure per line.
 func Table(to io.Writer, all []Summary) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tMEDIAN\tSPREAD\tN\tUNIT")
+	var table columns.Table
+	table.Row("TEST", "MODE", "SUBJECT", "MEDIAN", "SPREAD", "N", "UNIT")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Test, dash(s.Mode), dash(s.Subject),
-			Format(s.Median, s.Unit), s.SpreadText(), s.N, s.Unit)
+		table.Row(s.Test, s.Mode, s.Subject, Format(s.Median, s.Unit), s.SpreadText(), s.N, s.Unit)
 	}
-	return w.Flush()
+	_, err := table.WriteTo(to)
+	return err
 }
 
 // ComparisonTable writes differences as text, one figure per line. A change that is not
 // significant is a "~".
 func ComparisonTable(to io.Writer, all []Difference) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tUNIT\tOLD\tNEW\tCHANGE\tP\tN\t")
+	var table columns.Table
+	table.Row("TEST", "MODE", "SUBJECT", "UNIT", "OLD", "NEW", "CHANGE", "P", "N", columns.Blank)
 	for _, d := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%d+%d\t%s\n", d.Test, dash(d.Mode), dash(d.Subject), d.Unit,
-			Format(d.Old.Median, d.Unit), Format(d.New.Median, d.Unit), d.Change(), d.P, d.Old.N, d.New.N, d.Verdict())
+		table.Row(d.Test, d.Mode, d.Subject, d.Unit, Format(d.Old.Median, d.Unit), Format(d.New.Median, d.Unit), d.Change(),
+			fmt.Sprintf("%.3f", d.P), fmt.Sprintf("%d+%d", d.Old.N, d.New.N), cmp.Or(d.Verdict(), columns.Blank))
 	}
-	return w.Flush()
+	_, err := table.WriteTo(to)
+	return err
 }
 
 // Change formats the change: "+12.3 %", or "~" if it is not significant.
@@ -51,13 +54,6 @@ func (d Difference) Verdict() string {
 		return "better"
 	}
 	return "worse"
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // SpreadText formats the spread, "-" if there is only one value.

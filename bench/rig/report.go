@@ -7,29 +7,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
+	"strait.dev/strait/internal/columns"
 )
 
 // DemandTable writes each target with its measured value as text for a terminal. Targets
 // without a measured value are only counted.
 func DemandTable(to io.Writer, run *result.Run) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MEASURE\tTARGET\tMEASURED\t")
+	var table columns.Table
+	table.Row("MEASURE", "TARGET", "MEASURED", columns.Blank)
 	all, open := Verdicts(run), 0
 	for _, v := range all {
 		if v.Met == notMeasured {
 			open++
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Measure, v.Demand, v.Measured, v.Met)
+		table.Row(v.Measure, v.Demand, v.Measured, v.Met)
 	}
 	if open > 0 {
-		fmt.Fprintf(w, "%d of %d targets were not measured\n", open, len(all))
+		table.Row(fmt.Sprintf("%d of %d targets were not measured", open, len(all)))
 	}
-	return w.Flush()
+	_, err := table.WriteTo(to)
+	return err
 }
 
 // images is the folder of the plots, beside the page.
@@ -166,15 +167,16 @@ func withUnit(s result.Summary) string {
 
 // List writes all tests, whether they need --all, and the subjects of each.
 func List(to io.Writer) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	var table columns.Table
 	for _, t := range allTests(fullLengths, nil, true) {
-		need := ""
+		need := columns.Blank
 		if t.optional {
 			need = "--all"
 		}
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", t.mode, t.name, need, strings.Join(t.subjects, " "))
+		table.Row(fmt.Sprintf("%s/%s", t.mode, t.name), need, strings.Join(t.subjects, " "))
 	}
-	return w.Flush()
+	_, err := table.WriteTo(to)
+	return err
 }
 
 // writeFloors compares strait and P with the floor: the cost of the kernels' parts of the

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/columns"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -82,16 +83,13 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 	if f.output != "table" {
 		return printAs(cmd.OutOrStdout(), f.output, plan)
 	}
-	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "REMOTE-CIDR\tSEEN-AS\tWHY")
+	var table columns.Table
+	table.Row("REMOTE-CIDR", "SEEN-AS", "WHY")
 	for _, v := range plan.Views {
-		seenAs := string(v.SeenAs)
-		if seenAs == "" {
-			seenAs = "nowhere"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s%s\n", v.CIDR, seenAs, v.Reason, refusals(v.Refused))
+		table.Row(v.CIDR, cmp.Or(v.SeenAs, "nowhere"), v.Reason+refusals(v.Refused))
 	}
-	return table.Flush()
+	_, err = table.WriteTo(cmd.OutOrStdout())
+	return err
 }
 
 // refusals formats the nodes that refuse a mapping; there may be thousands.

@@ -5,7 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"strait.dev/strait/internal/columns"
 )
 
 // Text prints a run as lines of text. It is a Watcher. Write errors are ignored:
@@ -112,11 +113,15 @@ func (t *Text) ShowEndpoints(endpoints []Endpoint) {
 
 // table prints rows with aligned columns.
 func (t *Text) table(indent string, rows [][]string) {
-	w := tabwriter.NewWriter(t.To, 0, 0, 2, ' ', 0)
+	var table columns.Table
 	for _, r := range rows {
-		fmt.Fprintln(w, indent+strings.Join(r, "\t"))
+		cells := []any{indent + r[0]}
+		for _, cell := range r[1:] {
+			cells = append(cells, cell)
+		}
+		table.Row(cells...)
 	}
-	w.Flush()
+	_, _ = table.WriteTo(t.To)
 }
 
 // String formats the figure for text output; nil is "-".

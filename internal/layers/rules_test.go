@@ -8,7 +8,7 @@ const module = "strait.dev/strait/"
 // layers are all packages, lowest first. A package imports only from the lines above its
 // own. A new package must be added here.
 var layers = [][]string{
-	{"packet", "config", "internal/ratelimit", "internal/smallfile"},
+	{"packet", "config", "internal/ratelimit", "internal/smallfile", "internal/columns"},
 	{"geneve", "vxlan", "link", "nodeprobe", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/api/cilium", "k8s/rbac", "k8s/install"},
 	{"k8s/peering", "k8s/services/merge"},

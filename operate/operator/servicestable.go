@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+
+	"strait.dev/strait/internal/columns"
 )
 
 // ServicesTable writes a report as text. A wide table has more columns.
@@ -23,40 +24,41 @@ func ServicesTable(w io.Writer, r *ServicesReport, wide bool) error {
 // table writes the Services of one cluster. Writing to a strings.Builder cannot fail.
 func (c *ClusterServices) table(b *strings.Builder, wide bool) {
 	fmt.Fprintf(b, "cluster %s\n\n", c.ClusterID)
-	columns := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if len(c.Services) == 0 {
 		b.WriteString("No Services are exported or imported; strait export exports one.\n")
 	} else {
-		head, row := "SERVICE\tTYPE\tPORTS\tENDPOINTS\tSTATE\n", "%s/%s\t%s\t%s\t%s\t%s%s\n"
+		var table columns.Table
+		head := []any{"SERVICE", "TYPE", "PORTS", "ENDPOINTS"}
 		if wide {
-			head, row = "SERVICE\tTYPE\tPORTS\tENDPOINTS\tIP\tDNS-NAME\tSTATE\n", "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n"
+			head = append(head, "IP", "DNS-NAME")
 		}
-		fmt.Fprint(columns, head)
+		table.Row(append(head, "STATE")...)
 		for _, s := range c.Services {
-			values := []any{s.Namespace, s.Name, orDash(s.Type), orDash(strings.Join(s.Ports, ",")), s.endpoints()}
+			row := []any{s.Namespace + "/" + s.Name, s.Type, strings.Join(s.Ports, ","), s.endpoints()}
 			if wide {
-				values = append(values, orDash(strings.Join(s.IPs, ",")), s.DNSName)
+				row = append(row, strings.Join(s.IPs, ","), s.DNSName)
 			}
-			fmt.Fprintf(columns, row, append(values, s.State, after(": ", strings.Join(s.Messages, "; ")))...)
+			table.Row(append(row, string(s.State)+after(": ", strings.Join(s.Messages, "; ")))...)
 		}
-		_ = columns.Flush()
+		_, _ = table.WriteTo(b)
 	}
 	if len(c.Peerings) == 0 {
 		return
 	}
-	head := "\nPEERING\tCLUSTER\tIMPORTED\tREFUSED\tSTATE\n"
+	var peerings section
+	head := []any{"PEERING", "CLUSTER", "IMPORTED", "REFUSED"}
 	if wide {
-		head = "\nPEERING\tCLUSTER\tIMPORTED\tREFUSED\tRECEIVER\tFROM\tSTATE\n"
+		head = append(head, "RECEIVER", "FROM")
 	}
-	fmt.Fprint(columns, head)
+	peerings.Row(append(head, "STATE")...)
 	for _, p := range c.Peerings {
-		fmt.Fprintf(columns, "%s\t%s\t%d\t%d\t", p.Peering, orDash(string(p.ClusterID)), p.Imported, p.Refused)
+		row := []any{p.Peering, p.ClusterID, p.Imported, p.Refused}
 		if wide {
-			fmt.Fprintf(columns, "%s\t%s\t", orDash(p.Receiver), orDash(p.From))
+			row = append(row, p.Receiver, p.From)
 		}
-		fmt.Fprintln(columns, p.state())
+		peerings.Row(append(row, p.state())...)
 	}
-	_ = columns.Flush()
+	peerings.writeAfterLine(b)
 }
 
 // endpoints returns the ready and all endpoints of each exporting cluster.
@@ -72,7 +74,7 @@ func (s *ClusterSetService) endpoints() string {
 		}
 		all = append(all, text)
 	}
-	return orDash(strings.Join(all, ", "))
+	return strings.Join(all, ", ")
 }
 
 func (p *PeeringServices) state() string {

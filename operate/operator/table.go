@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"strait.dev/strait/internal/columns"
 )
 
 var marks = map[State]string{Reached: "✓", Failed: "✗", Pending: "…"}
@@ -41,43 +43,57 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time, wide bool) {
 	} else {
 		fmt.Fprintf(b, ": not ready: %s\n", s.Missing)
 	}
-	columns := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	var stages columns.Table
 	for _, stage := range s.Stages {
-		fmt.Fprintf(columns, "  %s %s\t%s\n", marks[stage.State], stage.Name, stage.Message)
+		stages.Row("  "+marks[stage.State]+" "+stage.Name, cmp.Or(stage.Message, columns.Blank))
 	}
-	_ = columns.Flush()
+	_, _ = stages.WriteTo(b)
 	if len(s.Links) > 0 {
-		traffic := ""
-		if wide {
-			traffic = "RECEIVED\tSENT\t"
-		}
-		fmt.Fprintf(columns, "\n  LINK\tUP\tRTT\tHANDSHAKE\tPATH-MTU\t%sENDPOINT\n", traffic)
-		for _, l := range s.Links {
-			if wide {
-				received, sent := l.Traffic.columns()
-				traffic = received + "\t" + sent + "\t"
-			}
-			fmt.Fprintf(columns, "  %s to %s\t%s\t%s\t%s\t%s\t%s%s\n", l.Local, l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU(), traffic, orDash(string(l.Endpoint)))
-		}
-		_ = columns.Flush()
+		s.linkTable(now, wide).writeAfterLine(b)
 	}
 	if slices.ContainsFunc(s.Spread, func(g GatewaySpread) bool { return g.Nodes > 0 }) {
-		fmt.Fprintf(columns, "\n  GATEWAY\tIN USE BY\n")
+		var spread section
+		spread.Row("  GATEWAY", "IN USE BY")
 		for _, g := range s.Spread {
-			fmt.Fprintf(columns, "  %s\t%s\n", g.Gateway, g.text())
+			spread.Row("  "+g.Gateway, g.text())
 		}
-		_ = columns.Flush()
+		spread.writeAfterLine(b)
 	}
 	if len(s.Ranges) > 0 {
-		fmt.Fprintf(columns, "\n  REMOTE-CIDR\tSEEN-AS\tOF\n")
+		var ranges section
+		ranges.Row("  REMOTE-CIDR", "SEEN-AS", "OF")
 		for _, one := range s.Ranges {
-			fmt.Fprintf(columns, "  %s\t%s\t%s\n", one.CIDR, one.SeenAs, one.Of)
+			ranges.Row("  "+string(one.CIDR), one.SeenAs, one.Of)
 		}
-		_ = columns.Flush()
+		ranges.writeAfterLine(b)
 	}
 	if s.Offload != nil {
 		s.Offload.table(b)
 	}
+}
+
+// section is a table below an empty line.
+type section struct{ columns.Table }
+
+func (s *section) writeAfterLine(b *strings.Builder) {
+	b.WriteByte('\n')
+	_, _ = s.WriteTo(b)
+}
+
+// linkTable returns the table of links.
+func (s *PeeringReport) linkTable(now time.Time, wide bool) *section {
+	table := new(section)
+	row := func(cells []any, traffic [2]string, endpoint any) {
+		if wide {
+			cells = append(cells, traffic[0], traffic[1])
+		}
+		table.Row(append(cells, endpoint)...)
+	}
+	row([]any{"  LINK", "UP", "RTT", "HANDSHAKE", "PATH-MTU"}, [2]string{"RECEIVED", "SENT"}, "ENDPOINT")
+	for _, l := range s.Links {
+		row([]any{"  " + l.Local + " to " + l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU()}, l.Traffic.columns(), l.Endpoint)
+	}
+	return table
 }
 
 func (l Link) up() string {
@@ -89,7 +105,7 @@ func (l Link) up() string {
 
 func (l Link) rtt() string {
 	if l.RTT == nil {
-		return "-"
+		return ""
 	}
 	return l.RTT.Duration.String()
 }
@@ -103,14 +119,7 @@ func (l Link) handshake(now time.Time) string {
 
 func (l Link) pathMTU() string {
 	if l.PathMTU == 0 {
-		return "-"
+		return ""
 	}
 	return fmt.Sprint(l.PathMTU)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -119,12 +119,12 @@ func trafficOf(metrics, link string) (t *Traffic) {
 	return t
 }
 
-// columns returns the traffic for a table.
-func (t *Traffic) columns() (received, sent string) {
+// columns returns what was received and sent for a table, empty if it is not known.
+func (t *Traffic) columns() (both [2]string) {
 	if t == nil {
-		return "-", "-"
+		return both
 	}
-	return inBytes(t.Received), inBytes(t.Sent)
+	return [2]string{inBytes(t.Received), inBytes(t.Sent)}
 }
 
 // inBytes returns a number of bytes with a binary prefix.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/internal/columns"
 	"strait.dev/strait/k8s/install"
 )
 
@@ -110,12 +110,13 @@ func VersionsTable(w io.Writer, all []*Versions) error {
 			b.WriteString(": Strait is not installed\n")
 			continue
 		}
-		columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprint(columns, "\nPART\tNAME\tVERSION\tUPDATED\tREADY\n")
+		b.WriteByte('\n')
+		var table columns.Table
+		table.Row("PART", "NAME", "VERSION", "UPDATED", "READY")
 		for _, p := range v.Parts {
-			fmt.Fprintf(columns, "%s\t%s\t%s\t%d/%d\t%d/%d\n", p.Component, p.Name, p.Version, p.Updated, p.Pods, p.Ready, p.Pods)
+			table.Row(p.Component, p.Name, p.Version, fmt.Sprintf("%d/%d", p.Updated, p.Pods), fmt.Sprintf("%d/%d", p.Ready, p.Pods))
 		}
-		_ = columns.Flush()
+		_, _ = table.WriteTo(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

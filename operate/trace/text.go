@@ -1,15 +1,16 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/columns"
 	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -20,7 +21,7 @@ var marks = map[Verdict]string{Passed: "✓", Dropped: "✗", Unknown: "?"}
 func Table(w io.Writer, r *Report) error {
 	var b strings.Builder
 	p := r.Packet
-	fmt.Fprintf(&b, "%s (%s) to %s, %s, %d bytes\n\n", r.From, orDash(p.Source), to(p), p.Protocol, p.Length())
+	fmt.Fprintf(&b, "%s (%s) to %s, %s, %d bytes\n\n", r.From, columns.OrDash(p.Source), to(p), p.Protocol, p.Length())
 	hopTable(&b, r.Hops)
 	if len(r.Reply) > 0 {
 		b.WriteString("\nthe reply\n\n")
@@ -51,52 +52,37 @@ func (r *Report) Conclusion() string {
 
 // hopTable writes hops. Writing to a strings.Builder cannot fail.
 func hopTable(b *strings.Builder, hops []Hop) {
-	var table strings.Builder
-	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprint(columns, "  STAGE\tCLUSTER\tWHERE\tSOURCE\tDESTINATION\tTTL\tNOTE\n")
+	var table columns.Table
+	table.Row("  STAGE", "CLUSTER", "WHERE", "SOURCE", "DESTINATION", "TTL", "NOTE")
 	for _, h := range hops {
-		source, destination, ttl := "-", "-", "-"
+		source, destination, ttl := "", "", ""
 		if h.Packet != nil {
-			source, destination, ttl = orDash(h.Packet.Source), to(*h.Packet), fmt.Sprint(h.Packet.TTL)
+			source, destination, ttl = columns.OrDash(h.Packet.Source), to(*h.Packet), fmt.Sprint(h.Packet.TTL)
 		}
-		fmt.Fprintf(columns, "%s %s\t%s\t%s\t%s\t%s\t%s\t%s\n", marks[h.Verdict], h.Stage, h.Cluster, h.Where, source, destination, ttl, h.note())
+		table.Row(fmt.Sprintf("%s %s", marks[h.Verdict], h.Stage), h.Cluster, h.Where, source, destination, ttl, cmp.Or(h.note(), columns.Blank))
 	}
-	_ = columns.Flush()
-	for line := range strings.Lines(table.String()) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
+	_, _ = table.WriteTo(b)
 }
 
 // note returns the text of a hop's NOTE column.
 func (h Hop) note() string {
 	notes := h.Notes
 	if o := h.Outer; o != nil {
-		notes = append([]string{fmt.Sprintf("%s %s to %s, VNI %d", o.Encapsulation, orDash(o.Source), orDash(o.Destination), o.VNI)}, notes...)
+		notes = append([]string{fmt.Sprintf("%s %s to %s, VNI %d", o.Encapsulation, columns.OrDash(o.Source), columns.OrDash(o.Destination), o.VNI)}, notes...)
 	}
 	text := strings.Join(notes, "; ")
 	if h.Reason != "" {
 		text = h.Reason + ": " + text
 	}
-	return strings.ReplaceAll(text, "\n", " ")
+	return text
 }
 
 // to returns the destination of a packet, with the port if it has one.
 func to(p gateway.Probe) string {
 	if p.Protocol == gateway.ICMP || !p.Destination.IsValid() {
-		return orDash(p.Destination)
+		return columns.OrDash(p.Destination)
 	}
 	return net.JoinHostPort(p.Destination.String(), strconv.Itoa(int(p.Port)))
-}
-
-// orDash returns an address, or a dash for the zero address.
-func orDash(a interface {
-	IsValid() bool
-	String() string
-}) string {
-	if !a.IsValid() {
-		return "-"
-	}
-	return a.String()
 }
 
 // Single returns the report of a single gateway and its tunnel, for queries inside of its

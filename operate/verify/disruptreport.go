@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"strait.dev/strait/internal/columns"
 )
 
 // DisruptSchema is the version of the JSON form of a DisruptReport. Fields may be added;
@@ -54,13 +55,13 @@ func (r *DisruptReport) finish(began time.Time) {
 // Table writes a report as text.
 func (r *DisruptReport) Table(w io.Writer) error {
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tDISRUPTION\tOF\tFROM\tTO\tFLOWS\tHIT\tGAP\tDATAGRAMS\tLOST\tDUPLICATED\tBROKEN\tMOVED\tLIMIT")
+	var t columns.Table
+	t.Row(columns.Blank, "DISRUPTION", "OF", "FROM", "TO", "FLOWS", "HIT", "GAP", "DATAGRAMS", "LOST", "DUPLICATED", "BROKEN", "MOVED", "LIMIT")
 	for _, row := range r.Rows {
 		gap := time.Duration(row.GapSeconds * float64(time.Second)).Round(time.Millisecond)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%v\t%d\t%d\t%d\t%d\t%d\t%s\n", marks[row.Outcome], row.What, orDash(row.Cluster), row.From, row.To, row.Flows, row.Hit, gap, row.Sent, row.Lost, row.Duplicated, row.Broken, row.Moved, row.Limit)
+		t.Row(marks[row.Outcome], row.What, row.Cluster, row.From, row.To, row.Flows, row.Hit, gap, row.Sent, row.Lost, row.Duplicated, row.Broken, row.Moved, row.Limit)
 	}
-	_ = t.Flush() // writing to a strings.Builder cannot fail
+	_, _ = t.WriteTo(&b)
 	fmt.Fprintf(&b, "\nHIT: flows that got no answer for 200 ms or more. GAP: the longest time without an answer. MOVED: UDP flows that another gateway carried for a time. %.0f s\n", r.Seconds)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -93,8 +93,8 @@ const (
 // wholeRow is the name of a check that represents all checks of its row or IP family.
 const wholeRow = "everything"
 
-// Columns of the matrix.
-var columns = []string{
+// matrixColumns are the columns of the matrix.
+var matrixColumns = []string{
 	"tcp 64", "tcp mtu", "tcp 64k", "tcp from",
 	"udp 64", "udp mtu", "udp frag", "udp big", "udp from",
 	"icmp 64", "icmp mtu", "icmp frag", "icmp big",

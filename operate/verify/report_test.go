@@ -153,7 +153,7 @@ func TestEveryFailureHasACauseAndARemedy(t *testing.T) {
 	for _, failure := range []endpoint.Failure{
 		endpoint.Refused, endpoint.Unreachable, endpoint.Timeout, endpoint.Big, endpoint.Silent, endpoint.Corrupted, endpoint.WrongSource, endpoint.Closed,
 	} {
-		for _, column := range columns {
+		for _, column := range matrixColumns {
 			for _, destination := range []string{"pod @gateway", "Service @other"} {
 				c := judge(planned{Check: Check{What: column, Destination: destination}}, endpoint.Result{Failure: failure, Detail: "it"}, 1370)
 				if c.Outcome != Failed || c.Cause == "" || c.Remedy == "" {

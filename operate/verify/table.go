@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"strait.dev/strait/internal/columns"
 )
 
 // Table writes a report as text.
@@ -14,7 +16,7 @@ func (r *Report) Table(w io.Writer) error {
 	for _, c := range r.Clusters {
 		fmt.Fprintf(&b, "cluster %s (%s)", c.ID, c.Name)
 		if c.GatewayNode != "" {
-			fmt.Fprintf(&b, ": @gateway is node %s, @other is %s", c.GatewayNode, orDash(c.OtherNode))
+			fmt.Fprintf(&b, ": @gateway is node %s, @other is %s", c.GatewayNode, columns.OrDash(c.OtherNode))
 		}
 		b.WriteByte('\n')
 	}
@@ -81,7 +83,7 @@ func (r *Report) matrix(b *strings.Builder) {
 // cannot fail.
 func block(b *strings.Builder, checks []Check) {
 	var used []string
-	for _, column := range columns {
+	for _, column := range matrixColumns {
 		if slices.ContainsFunc(checks, func(c Check) bool { return c.What == column }) {
 			used = append(used, column)
 		}
@@ -147,11 +149,4 @@ func trim(b *strings.Builder) {
 
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
