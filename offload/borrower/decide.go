@@ -39,6 +39,8 @@ type View struct {
 	Reach   []merge.Mapping // of the other cluster's pods
 	Now     metav1.Time
 	Shelf   *Shelf
+	// Observes is whether the API server keeps the observed generation of pods, as from Kubernetes 1.34.
+	Observes bool
 }
 
 // Write is a change of one pod, given its version: a status, or its removal.
@@ -118,15 +120,15 @@ func Decide(pod *corev1.Pod, t *Template, said *protocol.PodStatus, consent Cons
 		}
 	case protocol.StatePending:
 		reason, message := v.Shelf.missing(pod.Namespace, t.References)
-		return status(pod, translate.Waiting(pod, reason, message))
+		return v.status(pod, translate.Waiting(pod, reason, message))
 	case protocol.StateRefused:
 		if said.Ended && pod.Status.Phase == corev1.PodRunning {
 			ended := &corev1.PodStatus{Phase: corev1.PodFailed, Reason: said.Reason, Message: said.Message}
-			return status(pod, translate.Status(pod, ended, said.Made, v.Node, v.Reach, v.Now))
+			return v.status(pod, translate.Status(pod, ended, said.Made, v.Node, v.Reach, v.Now))
 		}
-		return status(pod, translate.Waiting(pod, said.Reason, said.Message))
+		return v.status(pod, translate.Waiting(pod, said.Reason, said.Message))
 	case protocol.StateMade:
-		return status(pod, translate.Status(pod, said.Status, said.Made, v.Node, v.Reach, v.Now))
+		return v.status(pod, translate.Status(pod, said.Status, said.Made, v.Node, v.Reach, v.Now))
 	}
 	return nil
 }
@@ -139,21 +141,21 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	case translate.Final(pod.Status.Phase), !v.Fresh, consent == ConsentUnknown:
 		return nil
 	case consent == ConsentMissing:
-		return status(pod, translate.Waiting(pod, "NamespaceNotOffloaded", "the namespace is not offloaded to this node; offload it with: strait offload "+pod.Namespace+" --to "+v.Peering))
+		return v.status(pod, translate.Waiting(pod, "NamespaceNotOffloaded", "the namespace is not offloaded to this node; offload it with: strait offload "+pod.Namespace+" --to "+v.Peering))
 	case !slices.Contains(v.Lent, pod.Namespace):
-		return status(pod, translate.Waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace))
+		return v.status(pod, translate.Waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace))
 	}
 	if t.Err != nil {
-		return status(pod, translate.Waiting(pod, "FieldRefused", t.Err.Error()))
+		return v.status(pod, translate.Waiting(pod, "FieldRefused", t.Err.Error()))
 	}
 	if why := translate.TooLarge(&pod.Spec, v.Largest); why != "" {
-		return status(pod, translate.Waiting(pod, "TooLarge", why))
+		return v.status(pod, translate.Waiting(pod, "TooLarge", why))
 	}
 	is := translate.Waiting(pod, "", "")
 	is.Conditions = append(is.Conditions, corev1.PodCondition{
 		Type: Offered, Status: corev1.ConditionTrue, LastTransitionTime: v.Now, Reason: "NamespaceOffloaded",
 	})
-	return status(pod, is)
+	return v.status(pod, is)
 }
 
 // offered reports whether the lender may know a pod.
@@ -162,7 +164,10 @@ func offered(pod *corev1.Pod) bool {
 }
 
 // status returns the write of a status, nil if the pod has it.
-func status(pod *corev1.Pod, is corev1.PodStatus) *Write {
+func (v *View) status(pod *corev1.Pod, is corev1.PodStatus) *Write {
+	if v.Observes {
+		is.ObservedGeneration = pod.Generation
+	}
 	if translate.SameStatus(&pod.Status, &is) {
 		return nil
 	}

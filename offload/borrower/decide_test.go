@@ -130,6 +130,29 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// An API server that does not keep the observed generation would get the same status again and
+// again.
+func TestTheGenerationOfAPodIsObservedWhereThatIsKept(t *testing.T) {
+	t.Parallel()
+	for _, keeps := range []bool{false, true} {
+		p, v := pod(offered), view()
+		p.Generation, v.Observes = 3, keeps
+		said := &protocol.PodStatus{UID: "u-1", State: protocol.StateMade, Status: &corev1.PodStatus{Phase: corev1.PodRunning}}
+		w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, v)
+		if w == nil || (w.Status.ObservedGeneration == 3) != keeps {
+			t.Fatalf("it writes %+v", w)
+		}
+		p.Status = *w.Status
+		if w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, v); w != nil {
+			t.Errorf("it writes the same again: %+v", w.Status)
+		}
+		p.Generation = 4
+		if w := borrower.Decide(p, describe(p), said, borrower.ConsentGiven, v); (w != nil) != keeps {
+			t.Errorf("after a change of the spec it writes %+v", w)
+		}
+	}
+}
+
 func TestTheListHasThePodsThatTheLenderMayKnow(t *testing.T) {
 	t.Parallel()
 	never, runs, ends, done := pod(), pod(offered), deleting(pod(offered)), pod(offered)

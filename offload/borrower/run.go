@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/internal/ratelimit"
@@ -69,6 +72,7 @@ type borrower struct {
 	asNode   *client.Client
 	lease    *lease.Lease
 	version  string // of the API server
+	observes bool   // see View
 	node     translate.Node
 	peerings *client.Cache[*v1alpha1.Peering]
 	pods     *client.Cache[*corev1.Pod]
@@ -207,15 +211,21 @@ func (b *borrower) prepare(ctx context.Context) error {
 	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.wake)
 	b.Stats.begin(b.link)
 	b.streams = streams.New(streams.Options{Next: "the other cluster", Transport: b.link.pods, Wait: streamPatience, Answer: answer, Log: b.log})
-	version, _, err := b.own.Version(within)
+	is, _, err := b.own.Version(within)
 	if err != nil {
 		return err
 	}
-	b.version = version.GitVersion
+	b.version, b.observes = is.GitVersion, observes(&is)
 	if b.link.term, err = b.lease.Take(within, 1); err == nil {
 		b.log.Info("the borrower runs", "node", b.node.Name, "fingerprint", protocol.Fingerprint(certificate))
 	}
 	return err
+}
+
+// observes reports whether an API server of a version keeps the observed generation of pods.
+func observes(of *version.Info) bool {
+	minor, err := strconv.Atoi(strings.TrimRight(of.Minor, "+"))
+	return err == nil && of.Major == "1" && minor >= 34
 }
 
 // lender returns where the lender is.
@@ -310,7 +320,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		soon(b.follow(ctx, s.hello.Namespaces, pods, now))
 		soon(b.send(ctx, pods, s, now))
 	}
-	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf}
+	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf, Observes: b.observes}
 	if s.hello != nil {
 		v.Lent, v.Largest = s.hello.Namespaces, s.hello.Largest
 	}
