@@ -30,6 +30,7 @@ type Image struct {
 	Entrypoint []string          // of containers
 	Arguments  []string          // of the entrypoint, unless a pod has some
 	Programs   map[string]string // files of this machine, by path in the image
+	Scripts    map[string]string // texts, by path in the image
 }
 
 // WriteImage writes an image as an archive that containerd imports: a list of images, their
@@ -81,9 +82,12 @@ func (is Image) layer() ([]byte, error) {
 	a.folder("tmp", 0o1777)
 	a.file("bin/busybox", 0o755, program)
 	for _, name := range strings.Fields(string(applets)) {
-		if name != "busybox" {
+		if _, another := is.Scripts["/bin/"+name]; name != "busybox" && !another {
 			a.link("bin/"+name, "busybox")
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is.Scripts)) {
+		a.file(strings.TrimPrefix(name, "/"), 0o755, []byte(is.Scripts[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(is.Programs)) {
 		text, err := os.ReadFile(is.Programs[name])
