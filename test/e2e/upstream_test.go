@@ -69,7 +69,9 @@ func TestKubernetesOwnSpecsRunOnTheVirtualNode(t *testing.T) {
 		const upstream = "registry.k8s.io/e2e-test-images/"
 		agnhost := filepath.Join(programs, "agnhost")
 		// The suite's own image has other programs of these names: what it uses of them, busybox has.
+		// StatefulSets are ready when a web server has the certificate.
 		tools := map[string]string{
+			"/localhost.crt": "not a certificate\n", "/localhost.key": "not a key\n",
 			"/bin/nc":   "#!/bin/sh\nwhile :; do case $1 in -w) wait=$2; shift 2;; -*) shift;; *) break;; esac; done\nexec /bin/busybox nc -w ${wait:-5} \"$@\"\n",
 			"/bin/curl": "#!/bin/sh\nfor url; do :; done\nexec /bin/busybox wget -q -T 5 -O - \"$url\"\n",
 		}
@@ -96,7 +98,7 @@ func TestKubernetesOwnSpecsRunOnTheVirtualNode(t *testing.T) {
 		for i, file := range upstreamFiles {
 			focus[i] = "--focus-file=" + file
 		}
-		args := append(append([]string{"--procs=4", "--no-color", "--label-filter=" + upstreamLabels, "--timeout=2h", "--output-dir=" + w.Dir(), "--junit-report=specs.xml"}, focus...),
+		args := append(append([]string{"--procs=6", "--no-color", "--label-filter=" + upstreamLabels, "--timeout=2h", "--output-dir=" + w.Dir(), "--junit-report=specs.xml"}, focus...),
 			filepath.Join(programs, "e2e.test"), "--", "--kubeconfig="+w.Kubeconfig(), "--context=a", "--provider=skeleton", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1",
 			"--kubectl-path="+filepath.Join(programs, "kubectl"))
 		cmd := w.command(t, filepath.Join(programs, "ginkgo"), args...)
