@@ -40,7 +40,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS  = -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION) -X $(MODULE)/k8s/install.Image=$(IMAGE)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance image image-name push image-docker release dist clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput specs lab-guest scale generate bench bench-peer performance image image-name push image-docker release dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,6 +100,11 @@ throughput: ## measure what 1 to 4 gateways carry; writes docs/evidence/throughp
 	test/kube/prepare
 	THROUGHPUT_ROUNDS=$(THROUGHPUT_ROUNDS) THROUGHPUT_VERSION=$(VERSION) THROUGHPUT_RESULTS=$(CURDIR)/docs/evidence/throughput.json \
 		go test -count=1 -v -timeout 3h -tags nightly -run SeveralGatewaysMeasured ./test/clusters
+
+specs: ## run Kubernetes' own specs on the virtual node; writes docs/evidence/kubernetes-specs.md (20 minutes; needs root)
+	@test/install lab e2e
+	test/kube/prepare etcd kube-apiserver e2e.test ginkgo agnhost $$(cat test/nodes/programs)
+	SPECS_PAGE=docs/evidence/kubernetes-specs.md go test -count=1 -v -timeout 2h -tags nightly -run KubernetesOwnSpecs ./test/e2e
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest
