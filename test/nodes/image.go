@@ -82,7 +82,7 @@ func (is Image) layer() ([]byte, error) {
 	a.folder("tmp", 0o1777)
 	a.file("bin/busybox", 0o755, program)
 	for _, name := range strings.Fields(string(applets)) {
-		if _, another := is.Scripts["/bin/"+name]; name != "busybox" && !another {
+		if name != "busybox" {
 			a.link("bin/"+name, "busybox")
 		}
 	}
