@@ -84,9 +84,12 @@ func TestKubernetesOwnSpecsRunOnTheVirtualNode(t *testing.T) {
 		}))
 		busybox := filepath.Join(w.Dir(), "busybox-upstream.tar")
 		must(t, nodes.WriteImage(busybox, nodes.Image{Names: []string{upstream + "busybox:1.37.0-1"}, Arguments: []string{"/bin/sh"}}))
+		pause := filepath.Join(w.Dir(), "pause.tar")
+		must(t, nodes.WriteImage(pause, nodes.Image{Names: []string{"registry.k8s.io/pause:3.10.2"}, Entrypoint: []string{"/bin/sleep", "infinity"}}))
 		for _, c := range w.clusters {
-			c.LoadImage(t, archive)
-			c.LoadImage(t, busybox)
+			for _, one := range []string{archive, busybox, pause} {
+				c.LoadImage(t, one)
+			}
 		}
 		kubectl("a", "create", "namespace", "first")
 		w.do(t, "", "strait", "lend", "first", "--to", peering["b"], "--pod-security=baseline", "--pods=200", "--context=b")
