@@ -139,18 +139,19 @@ func (w *world) offloadAll(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen, err := api.CoreV1().Namespaces().Watch(ctx, metav1.ListOptions{LabelSelector: "e2e-run"})
 	must(t, err)
-	lend := func(name string) {
+	lend := func(name string) (lent bool) {
 		_, err := offload.Lend(ctx, clusters["b"], offload.LendOptions{Peering: peering["b"], Namespaces: []string{name}, Level: "baseline", Image: w.image, Wait: time.Minute})
-		if err == nil {
+		if lent = err == nil; lent {
 			_, err = offload.Offload(ctx, clusters["a"], peering["a"], []string{name})
 		}
 		if is, gone := api.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil && gone == nil && is.DeletionTimestamp == nil {
 			t.Errorf("offload namespace %s: %v", name, err)
 		}
+		return lent
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		lent := make(map[string]bool)
+		lent := make(map[string]bool) // false: it was gone already
 		var ended []string
 		for {
 			var enough <-chan time.Time // many are taken back at once, and new ones come first: a spec waits for them
@@ -166,9 +167,8 @@ func (w *world) offloadAll(t *testing.T) (stop func()) {
 				case !ok:
 				case e.Type == watch.Deleted && lent[is.Name]:
 					ended = append(ended, is.Name)
-				case e.Type == watch.Added && !lent[is.Name]:
-					lent[is.Name] = true
-					lend(is.Name)
+				case e.Type == watch.Added:
+					lent[is.Name] = lend(is.Name)
 				}
 			case <-enough:
 				_, err := offload.Unlend(ctx, clusters["b"], offload.UnlendOptions{Peering: peering["b"], Namespaces: ended, Wait: time.Minute, Say: func(string) {}})
