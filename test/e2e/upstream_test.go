@@ -56,7 +56,7 @@ var waived = []struct{ name, why string }{
 	{"(NodePort|LoadBalancer|ExternalName)", "nodes of this cluster cannot be scheduled to in this test, and node ports are not carried over"},
 	{"(podname|annotation|labels on modification|namespace)", "downward API volumes have the twin's namespace, and no annotations"},
 	{"(pod failure policy|evicted pods|PodFailurePolicy)", "the suite's pods are privileged"},
-	{"allowPrivilegeEscalation", "the suite's image with a setuid program cannot be built here"},
+	{"AllowPrivilegeEscalation", "the suite's image with a setuid program cannot be built here"},
 	{"resize", "resources of a pod that runs do not change"},
 }
 
@@ -242,7 +242,7 @@ func specsPage(count map[string]int, lines []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Kubernetes' own specs on the virtual node
 
-Kubernetes' end-to-end suite, with the [virtual node](../explanation/offloading.md) as the only node that pods are scheduled to: %d specs passed, %d failed, and %d are waived because they ask for what twins do not get. Written by `+"`make specs`"+`.
+Kubernetes' end-to-end suite, with the [virtual node](../explanation/offloading.md) as the only node that pods are scheduled to: %d specs passed, %d failed, and %d are waived because they ask for what twins, or the machine of the test, do not have. Written by `+"`make specs`"+`.
 
 | outcome | spec |
 |---|---|
