@@ -29,15 +29,23 @@ func (j *joined) lendNothing(t *testing.T) {
 	}
 }
 
+// joinWithPod is join, with a pod that runs.
+//
+//strait:virtualtime
+func joinWithPod(t *testing.T) *joined {
+	j := join(t)
+	j.set("1")
+	j.runPod(t)
+	time.Sleep(time.Minute)
+	return j
+}
+
 // A namespace that is not lent any more is read as long as something of the consumer is in it, and
 // not after that.
 func TestANamespaceThatIsTakenBackIsReadUntilItIsEmpty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		j := join(t)
-		j.set("1")
-		j.runPod(t)
-		time.Sleep(time.Minute)
+		j := joinWithPod(t)
 		j.lendNothing(t)
 		time.Sleep(10 * time.Minute)
 		if _, err := j.b.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
@@ -60,10 +68,7 @@ func TestANamespaceThatIsTakenBackIsReadUntilItIsEmpty(t *testing.T) {
 func TestANamespaceWithoutRightsIsNotReadForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		j := join(t)
-		j.set("1")
-		j.runPod(t)
-		time.Sleep(time.Minute)
+		j := joinWithPod(t)
 		forbidden := func(q fakekube.Request) error {
 			return apierrors.NewForbidden(schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, errors.New("no right"))
 		}

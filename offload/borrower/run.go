@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
-	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
@@ -57,8 +56,6 @@ const (
 	consentOf = time.Minute           // how long a namespace's consent is remembered
 	missingOf = 10 * time.Second      // how long that it is missing is remembered
 	writers   = 8                     // concurrent writes
-
-	overspentEvery = time.Minute // log lines about the budget
 )
 
 // Name returns the name of a Peering's borrower: of its Lease and its Secret.
@@ -95,7 +92,6 @@ type borrower struct {
 	consents   map[string]consent // by namespace
 	renewed    time.Time          // the lease
 	budget     budget.Writes
-	overspent  ratelimit.Bucket // of log lines
 }
 
 // described is the description of a pod's template, at a version of the pod.
@@ -356,7 +352,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	}
 	all.Wait()
 	b.Stats.waits(late)
-	if late > 0 && b.overspent.Take(now, overspentEvery, 1) {
+	if late > 0 && b.budget.Tell(now) {
 		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)
 	}
 	return again, err

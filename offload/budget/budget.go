@@ -17,6 +17,8 @@ const (
 	bytesPerSecond    = 64 << 10
 	burstRequests     = 4 * protocol.MaxPods // a record, a twin, its UID, and its end
 	requestsPerSecond = 20
+
+	tellEvery = time.Minute
 )
 
 // Writes is the budget of one agent. The zero value is ready for use. It is safe for concurrent
@@ -24,6 +26,7 @@ const (
 type Writes struct {
 	mu              sync.Mutex
 	bytes, requests ratelimit.Bucket
+	told            ratelimit.Bucket // log lines
 }
 
 // Take counts a request that writes so many bytes, and returns 0; or it returns how long to wait
@@ -38,4 +41,11 @@ func (w *Writes) Take(bytes int, now time.Time) (wait time.Duration) {
 	w.bytes.Spend(now, perByte, bytes)
 	w.requests.Spend(now, perRequest, 1)
 	return 0
+}
+
+// Tell reports whether it is time for a log line that writes wait: at most once a minute.
+func (w *Writes) Tell(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told.Take(now, tellEvery, 1)
 }

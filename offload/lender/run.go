@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/budget"
@@ -42,8 +41,6 @@ const (
 	writers   = 8                     // concurrent writes
 	idle      = 2 * time.Minute
 	handshake = 5 * time.Second // of TLS, and for the header of a request
-
-	overspentEvery = time.Minute // log lines about the budget
 )
 
 // Name returns the name of a Peering's lender: of its Lease and its Secret.
@@ -52,17 +49,16 @@ func Name(peering string) string { return "strait-lender-" + peering }
 // lender is a running lender.
 type lender struct {
 	Options
-	log       *slog.Logger
-	own       tls.Certificate
-	lease     *lease.Lease
-	peerings  *client.Cache[*v1alpha1.Peering]
-	board     *board
-	woken     chan struct{} // wakes the loop
-	streams   *streams.Proxy
-	outside   int // endpoints that are left out
-	budget    budget.Writes
-	overspent ratelimit.Bucket // of log lines
-	caches    sync.WaitGroup
+	log      *slog.Logger
+	own      tls.Certificate
+	lease    *lease.Lease
+	peerings *client.Cache[*v1alpha1.Peering]
+	board    *board
+	woken    chan struct{} // wakes the loop
+	streams  *streams.Proxy
+	outside  int // endpoints that are left out
+	budget   budget.Writes
+	caches   sync.WaitGroup
 
 	fencing sync.Mutex // held while a term is stored; before mu
 	mu      sync.Mutex // guards state and spaces
@@ -260,11 +256,12 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		})
 	}
 	now, late := time.Now(), 0
+	var permittedAt time.Time // the first write that waits
 	permitted := func(size int) bool {
 		wait := l.budget.Take(size, now)
 		if wait > 0 {
 			late++
-			d.Again = earlier(d.Again, now.Add(max(wait, retry)))
+			permittedAt = earlier(permittedAt, now.Add(max(wait, retry)))
 		}
 		return wait == 0
 	}
@@ -279,8 +276,9 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		}
 	}
 	all.Wait()
+	d.Again = earlier(d.Again, permittedAt)
 	l.Stats.waits(late)
-	if late > 0 && l.overspent.Take(now, overspentEvery, 1) {
+	if late > 0 && l.budget.Tell(now) {
 		l.log.Warn("the other cluster changes its pods faster than this one stores them; the rest waits", "waiting", late)
 	}
 	return d.Again
