@@ -172,9 +172,9 @@ func resumable(err error) error {
 	return err
 }
 
-// checkWait returns an error if a time to wait is not positive.
+// checkWait returns an error if a time to wait is given and not positive.
 func checkWait(cmd *cobra.Command, d time.Duration) error {
-	if d <= 0 {
+	if cmd.Flags().Changed("wait") && d <= 0 {
 		return wrongUsage(cmd, "--wait %v: give a positive duration, as in --wait=2m", d)
 	}
 	return nil

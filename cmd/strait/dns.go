@@ -208,10 +208,8 @@ func (f *dnsCheck) run(cmd *cobra.Command, names []string) error {
 	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("wait") {
-		if err := checkWait(cmd, f.wait); err != nil {
-			return err
-		}
+	if err := checkWait(cmd, f.wait); err != nil {
+		return err
 	}
 	if f.noPods && len(names) > 0 {
 		return wrongUsage(cmd, "--no-pods resolves no names: leave out %s", names[0])

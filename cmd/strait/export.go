@@ -61,10 +61,8 @@ func (f *exportCommand) run(cmd *cobra.Command, args []string) error {
 	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("wait") {
-		if err := checkWait(cmd, f.wait); err != nil {
-			return err
-		}
+	if err := checkWait(cmd, f.wait); err != nil {
+		return err
 	}
 	names, err := serviceNames(cmd, f.local, f.namespace, args)
 	if err != nil {

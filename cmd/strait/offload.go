@@ -37,10 +37,8 @@ then. With --wait, the command returns when the virtual node is ready.`,
 			if peering == "" {
 				return wrongUsage(cmd, "--to is missing: name the Peering of the cluster in which pods may run")
 			}
-			if cmd.Flags().Changed("wait") {
-				if err := checkWait(cmd, wait); err != nil {
-					return err
-				}
+			if err := checkWait(cmd, wait); err != nil {
+				return err
 			}
 			ctx, stop := interruptible(cmd)
 			defer stop()

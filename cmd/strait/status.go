@@ -66,10 +66,8 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("wait") {
-		if err := checkWait(cmd, f.wait); err != nil {
-			return err
-		}
+	if err := checkWait(cmd, f.wait); err != nil {
+		return err
 	}
 	if f.watch && (f.wait > 0 || f.forRemote) {
 		return wrongUsage(cmd, "--watch goes neither with --wait nor with --for-remote: leave it out, or them")
