@@ -19,7 +19,7 @@ import (
 type fakeGateway struct {
 	silent   atomic.Bool
 	state    atomic.Uint32 // a nodeprobe.State
-	interval time.Duration // that it asks for
+	interval atomic.Int64  // that it asks for, a time.Duration
 	asked    atomic.Int64  // calls
 	sent     atomic.Int64  // requests, repeated ones included
 	restates chan struct{} // answers the last probe again; nil: never
@@ -28,7 +28,8 @@ type fakeGateway struct {
 
 // newFakeGateway returns a gateway with a link.
 func newFakeGateway(interval time.Duration) *fakeGateway {
-	g := &fakeGateway{interval: interval}
+	g := &fakeGateway{}
+	g.interval.Store(int64(interval))
 	g.setState(nodeprobe.LinksUp)
 	return g
 }
@@ -50,7 +51,7 @@ func (g *fakeGateway) ask(ctx context.Context, _ netip.Addr, answered func(nodep
 		}
 	}
 	for {
-		answered(nodeprobe.Message{Answer: true, State: nodeprobe.State(g.state.Load()), Interval: g.interval})
+		answered(nodeprobe.Message{Answer: true, State: nodeprobe.State(g.state.Load()), Interval: time.Duration(g.interval.Load())})
 		select {
 		case <-ctx.Done():
 			return nil
@@ -305,7 +306,7 @@ func TestAShorterIntervalThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, p := restating(t)
 		time.Sleep(time.Second)
-		g.interval = nodeprobe.MinInterval
+		g.interval.Store(int64(nodeprobe.MinInterval))
 		g.restates <- struct{}{}
 		synctest.Wait()
 		g.silent.Store(true)
