@@ -31,7 +31,9 @@ var Node []byte
 
 // Admission contains the ValidatingAdmissionPolicies, with their bindings, that limit each
 // gateway and node helper to the objects of its own pod or node, and the controller to the
-// Services and EndpointSlices of imports. Their service accounts are those of the chart. They need Kubernetes 1.30, which adds the name of the node to tokens.
+// Services and EndpointSlices of imports, and that keep a Peering over which pods are offloaded.
+// Their service accounts are those of the chart. They need Kubernetes 1.30, which adds the name
+// of the node to tokens.
 //
 //go:embed admission.yaml
 var Admission []byte

@@ -417,9 +417,9 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 	if err := b.lease.Held(ctx); err != nil {
 		return err
 	}
-	var borrowed corev1.ResourceList
-	if p, ok := b.peerings.Get(b.Peering); ok && p.Spec.Borrow != nil {
-		borrowed = p.Spec.Borrow.Resources
+	p, ok := b.peerings.Get(b.Peering)
+	if !ok || p.Spec.Borrow == nil {
+		return nil // nothing is borrowed, so the node is lost
 	}
 	nodes := b.asNode.Nodes()
 	is, err := nodes.Get(ctx, b.node.Name, metav1.GetOptions{})
@@ -429,7 +429,7 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 	if err != nil {
 		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
 	}
-	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, borrowed, metav1.NewTime(now.Truncate(time.Second)))
+	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
 	if !sameNodeStatus(&is.Status, &want) {
 		is.Status = want
 		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {

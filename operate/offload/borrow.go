@@ -41,11 +41,11 @@ func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowe
 	if err != nil {
 		return b, err
 	}
+	b = Borrowed{Cluster: c.Name, Peering: o.Peering, Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
 	borrow := &v1alpha1.PeeringBorrow{NodeName: o.NodeName, Resources: o.Resources, Fingerprint: fingerprint}
 	if was := p.Spec.Borrow; was != nil && len(borrow.Resources) == 0 {
 		borrow.Resources = was.Resources
 	}
-	b = Borrowed{Cluster: c.Name, Peering: o.Peering, Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
 	return b, applySpec(ctx, c, p, v1alpha1.PeeringSpec{Lend: p.Spec.Lend, Borrow: borrow})
 }
 
@@ -60,7 +60,10 @@ func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan
 	if p, err = peering(ctx, c, o.Peering); err != nil {
 		return nil, nil, err
 	}
-	if was := p.Spec.Borrow; was != nil && o.NodeName == "" {
+	switch was := p.Spec.Borrow; {
+	case was == nil:
+		o.NodeName = borrower.NodeName(o.Peering, o.NodeName)
+	case o.NodeName == "": // it is immutable, and may be the default
 		o.NodeName = was.NodeName
 	}
 	v := values{Namespace: Namespace, Agent: borrower.Name(o.Peering), Command: "borrower", Peering: o.Peering, Image: o.Image,

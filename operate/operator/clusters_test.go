@@ -391,6 +391,9 @@ func joinTwoClusters(t *testing.T) {
 		wrote(Unpeer(t.Context(), dryA, &dryB, separate), "context a: b deleted", "context b: a deleted")
 		separate.Waiting = soon()
 		says(t, Unpeer(t.Context(), a.user, &a.user, separate), "are the same cluster")
+		b.lends(t, "a", &v1alpha1.PeeringLend{Namespaces: []string{"work"}})
+		says(t, Unpeer(t.Context(), a.user, &b.user, separate), "context b: pods of the cluster of Peering a may run in this one; first run: strait unlend --all --from a")
+		b.lends(t, "a", nil)
 		must(t, Unpeer(t.Context(), a.user, &b.user, separate))
 		for _, s := range []*site{a, b} {
 			if all, err := s.user.Peerings(t.Context()); err != nil || len(all) != 0 {

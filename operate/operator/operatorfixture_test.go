@@ -115,6 +115,15 @@ func (s *site) get(t *testing.T, name string) *v1alpha1.Peering {
 	return p
 }
 
+// lends makes the cluster lend over a Peering; nil: nothing.
+func (s *site) lends(t *testing.T, name string, what *v1alpha1.PeeringLend) {
+	t.Helper()
+	p := s.get(t, name)
+	p.Spec.Lend = what
+	_, err := s.admin.Peerings().Update(t.Context(), p, metav1.UpdateOptions{})
+	must(t, err)
+}
+
 // clear removes all Peerings, and waits until what belonged to their gateways is gone.
 func (s *site) clear(t *testing.T) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // UnpeerOptions say how two clusters are separated.
@@ -25,8 +26,8 @@ func Unpeer(ctx context.Context, local Cluster, remote *Cluster, o UnpeerOptions
 	}
 	dry := false
 	for _, one := range doomed {
-		if err := one.offloads(); err != nil {
-			return err
+		if err := peering.Offloads(one.peering); err != nil {
+			return fmt.Errorf("%s: %w", one.Name, err)
 		}
 	}
 	for _, one := range doomed {
@@ -53,20 +54,6 @@ func Unpeer(ctx context.Context, local Cluster, remote *Cluster, o UnpeerOptions
 type doomedPeering struct {
 	Cluster
 	peering *v1alpha1.Peering
-}
-
-// offloads returns an error if pods of one cluster may run in the other: without the Peering, they
-// would stay on a node that is lost.
-func (d doomedPeering) offloads() error {
-	switch p := d.peering; {
-	case p.DeletionTimestamp != nil:
-		return nil
-	case p.Spec.Borrow != nil:
-		return fmt.Errorf("%s: pods may run in the cluster of Peering %s; first run: strait unborrow --from %s", d.Name, p.Name, p.Name)
-	case p.Spec.Lend != nil:
-		return fmt.Errorf("%s: pods of the cluster of Peering %s may run in this one; first run: strait unlend --all --from %s", d.Name, p.Name, p.Name)
-	}
-	return nil
 }
 
 // toUnpeer returns the Peerings to delete, one at least.

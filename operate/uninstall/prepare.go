@@ -2,6 +2,7 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,8 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 		case within.Err() != nil: // the last missing items are reported
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return &p.Prepared, fmt.Errorf("%w; use an account with the permissions in k8s/rbac/uninstall.yaml", err)
+		case errors.As(err, new(peering.OffloadsError)):
+			return &p.Prepared, err
 		case err != nil: // possibly temporary
 			p.missing = []string{err.Error()}
 		case len(missing) == 0, o.DryRun:
@@ -110,6 +113,11 @@ func (p *preparation) step(ctx context.Context) (missing []string, err error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list Peerings: %w", err)
+	}
+	for i := range peerings.Items {
+		if err := peering.Offloads(&peerings.Items[i]); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.ask(ctx); err != nil {
 		return nil, err

@@ -207,6 +207,28 @@ func TestAPreparationInsists(t *testing.T) {
 	})
 }
 
+// Otherwise the pods would stay on a node that is lost, and their twins in the other cluster.
+func TestAPreparationDetachesNoClusterWhosePodsAreOffloaded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.install()
+		p, err := w.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+		must(t, err)
+		p.Spec.Borrow = &v1alpha1.PeeringBorrow{NodeName: "strait-b"}
+		_, err = w.Peerings().Update(t.Context(), p, metav1.UpdateOptions{})
+		must(t, err)
+		began := time.Now()
+		_, err = Prepare(t.Context(), w.options)
+		if err == nil || !strings.Contains(err.Error(), "first run: strait unborrow --from b") {
+			t.Errorf("says %v", err)
+		}
+		if w.asked() || time.Since(began) > pollInterval {
+			t.Error("the nodes were asked, or it waited")
+		}
+	})
+}
+
 func TestAPreparationWithoutRightsSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

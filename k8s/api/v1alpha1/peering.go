@@ -17,6 +17,8 @@ import (
 // +kubebuilder:printcolumn:name="SEEN-AS",type=string,JSONPath=`.status.summary.seenAs`
 // +kubebuilder:printcolumn:name="MTU",type=integer,JSONPath=`.status.mtu`
 // +kubebuilder:printcolumn:name="CLUSTER",type=string,JSONPath=`.status.clusterID`,priority=1
+// +kubebuilder:printcolumn:name="NODE",type=string,JSONPath=`.spec.borrow.nodeName`,priority=1
+// +kubebuilder:printcolumn:name="LENT",type=string,JSONPath=`.spec.lend.namespaces`,priority=1
 // +kubebuilder:printcolumn:name="WHY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",fieldPath=".metadata",message="the name of a peering is part of other names: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit"
