@@ -73,6 +73,20 @@ func (j *joined) stream(t *testing.T) (as tls.Certificate, asked chan *http.Requ
 	return as, asked
 }
 
+// stolen returns the certificate of the borrower.
+func (j *joined) stolen(t *testing.T) tls.Certificate {
+	t.Helper()
+	secret, err := j.a.Client(t).Secrets("strait-offload").Get(t.Context(), borrower.Name("b"), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
 // connect sends a request through a cable, and returns the answer, the connection and its reader.
 func connect(t *testing.T, through *cable, as tls.Certificate, request string) (*http.Response, net.Conn, *bufio.Reader) {
 	t.Helper()
@@ -143,14 +157,7 @@ func TestALenderPassesOnlyStreamsOfItsOwnPods(t *testing.T) {
 			&corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "outside", Labels: labels("a", "u-outside")}, Template: template},
 		)
 		synctest.Wait()
-		secret, err := j.a.Client(t).Secrets("strait-offload").Get(t.Context(), borrower.Name("b"), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		as, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-		if err != nil {
-			t.Fatal(err)
-		}
+		as := j.stolen(t)
 		try := func(request string, want int) {
 			t.Helper()
 			answer, conn, _ := connect(t, j.cable, as, request)
@@ -194,6 +201,47 @@ func TestALenderPassesOnlyStreamsOfItsOwnPods(t *testing.T) {
 		j.b.Add(p)
 		synctest.Wait()
 		try("GET /v1/pods/u-1/log?container=c HTTP/1.1", 404)
+	})
+}
+
+// Each stream costs the provider's API server a request, however short it is.
+func TestABorrowerThatOpensStreamsWithoutEndIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		j.stream(t)
+		asked := 0
+		j.streams = func(r *http.Request) (*http.Response, error) {
+			asked++
+			return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Request: r}, nil
+		}
+		const request = "GET /v1/pods/u-1/log?container=c HTTP/1.1"
+		_, conn, in := connect(t, j.cable, j.stolen(t), request)
+		flood := func() int {
+			for asked = 0; ; {
+				fmt.Fprintf(conn, "%s\r\nHost: h\r\n\r\n", request)
+				answer, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(answer.Body)
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case answer.StatusCode == http.StatusTooManyRequests && strings.Contains(string(text), "ask again later"):
+					return asked
+				case answer.StatusCode != http.StatusOK:
+					t.Fatalf("after %d: %s", asked, answer.Status)
+				}
+			}
+		}
+		if n := flood(); n < 3*protocol.MaxPods || n > 4*protocol.MaxPods {
+			t.Errorf("%d streams at once", n)
+		}
+		time.Sleep(time.Minute)
+		if n := flood(); n < 1000 || n > 1200 {
+			t.Errorf("%d streams in the minute after that", n)
+		}
 	})
 }
 

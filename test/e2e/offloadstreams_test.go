@@ -5,8 +5,14 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/nodes"
 )
 
 // talker is a pod of a that runs in b, prints a line each second, serves, and starts again when it
@@ -36,8 +42,8 @@ spec:
   volumes: [{name: tmp, emptyDir: {}}]
 `
 
-// talks uses a pod of a in b as its users do: logs, commands and a forwarded port. Then it calls the
-// kubelet port as a pod of a could.
+// talks uses a pod of a in b as its users do: logs, commands, its output and a forwarded port. Then it
+// calls the kubelet port as a pod of a could.
 func (w *world) talks(t *testing.T) {
 	t.Helper()
 	kubectl := func(input string, args ...string) string {
@@ -63,16 +69,10 @@ func (w *world) talks(t *testing.T) {
 		t.Errorf("through the forwarded port: %q, %v", out, err)
 	}
 
-	follow := w.command(t, "kubectl", "--context=a", "--namespace=shop", "logs", "--follow", "--tail=1", "talker")
-	out, err := follow.StdoutPipe()
-	must(t, err)
-	must(t, follow.Start())
-	lines := bufio.NewScanner(out)
-	for range 3 {
-		if !lines.Scan() || lines.Text() != "tick" {
-			t.Fatalf("the log goes on with %q, %v", lines.Text(), lines.Err())
-		}
-	}
+	attached, _ := w.ticks(t, "attach", "talker")
+	_ = attached.Process.Kill() // it would end with the container
+	_ = attached.Wait()
+	follow, lines := w.ticks(t, "logs", "--follow", "--tail=1", "talker")
 	kubectl("", "exec", "talker", "--", "touch", "/tmp/end")
 	for lines.Scan() {
 	}
@@ -88,6 +88,22 @@ func (w *world) talks(t *testing.T) {
 	})
 	w.intrudes(t)
 	kubectl("", "delete", "pod", "talker", "--timeout=10m")
+}
+
+// ticks starts a kubectl command that prints what the talker prints, and returns it after some lines.
+func (w *world) ticks(t *testing.T, args ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := w.command(t, "kubectl", append([]string{"--context=a", "--namespace=shop"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for range 3 {
+		if !lines.Scan() || lines.Text() != "tick" {
+			t.Fatalf("kubectl %s prints %q, %v", args, lines.Text(), lines.Err())
+		}
+	}
+	return cmd, lines
 }
 
 // forward forwards a port of a pod of a until the test ends, and returns the local address.
@@ -112,33 +128,61 @@ func (w *world) forward(t *testing.T, namespace, pod, port string) string {
 	return ""
 }
 
-// intrudes calls the kubelet port of the virtual node with credentials that are not valid, and with
-// those of an account without rights: from the network of the borrower's pod, which every pod of a
-// reaches.
+// intruder is a pod of a with kubectl and the token of its account.
+const intruder = `
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: intruder}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 65534, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: intruder
+    image: strait.test/kubectl:1
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+`
+
+// intrudes calls the kubelet port of the virtual node: from a pod, without credentials, with an
+// invalid token and with its own; and with the certificates of both administrators.
 func (w *world) intrudes(t *testing.T) {
 	t.Helper()
-	borrower := w.do(t, "", "kubectl", "--context=a", "--namespace=strait-offload", "get", "pods", "--output=jsonpath={.items[0].metadata.name}")
-	at := w.forward(t, "strait-offload", borrower, "10250")
-	token := strings.TrimSpace(w.do(t, "", "kubectl", "--context=a", "--namespace=shop", "create", "token", "default"))
-	get := func(path, as string) string {
-		out, err := w.try(t, "", "kubectl", as, "--server=https://"+at, "--insecure-skip-tls-verify", "get", "--raw="+path)
-		if err != nil {
-			return err.Error()
-		}
-		return out
+	kubectl := func(input string, args ...string) string {
+		t.Helper()
+		return w.do(t, input, "kubectl", append([]string{"--context=a"}, args...)...)
 	}
-	if out := get("/healthz", "--context=a"); out != "ok" {
-		t.Errorf("the health, with the certificate of an administrator: %s", out)
+	archive := filepath.Join(w.Dir(), "kubectl.tar")
+	must(t, nodes.WriteImage(archive, nodes.Image{
+		Names: []string{"strait.test/kubectl:1"}, Entrypoint: []string{"/bin/sleep", "infinity"},
+		Programs: map[string]string{"/bin/kubectl": kube.Program(t, "kubectl")},
+	}))
+	w.clusters[0].LoadImage(t, archive)
+	kubectl(intruder, "apply", "--filename=-")
+	kubectl("", "--namespace=shop", "wait", "pod/intruder", "--for=condition=Ready", "--timeout=10m")
+	at := net.JoinHostPort(kubectl("", "get", "node", "strait-"+peering["a"], `--output=jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`), "10250")
+	inPod := func(path, token string) string {
+		out, err := w.try(t, "", "kubectl", "--context=a", "--namespace=shop", "exec", "intruder", "--", "sh", "-c",
+			fmt.Sprintf("kubectl --server=https://%s --insecure-skip-tls-verify %s get --raw='%s' 2>&1", at, token, path))
+		return fmt.Sprint(out, err)
 	}
-	for _, path := range []string{"/healthz", "/containerLogs/shop/talker/talker", "/exec/shop/talker/talker?command=id&output=1"} {
-		for _, c := range []struct{ who, as, says string }{
-			{"the administrator of b", "--context=b", "asked for the client to provide credentials"},
+	for _, path := range []string{"/healthz", "/containerLogs/shop/talker/talker", "/exec/shop/talker/talker?command=id&output=1", "/portForward/shop/talker"} {
+		for _, c := range []struct{ who, token, says string }{
+			{"a pod", "", "asked for the client to provide credentials"},
 			{"a pod with an invalid token", "--token=invalid", "asked for the client to provide credentials"},
-			{"a pod with the token of its account", "--token=" + token, "Forbidden: system:serviceaccount:shop:default may not"},
+			{"a pod with the token of its account", `--token="$(cat /run/secrets/kubernetes.io/serviceaccount/token)"`, "Forbidden: system:serviceaccount:shop:default may not"},
 		} {
-			if out := get(path, c.as); !strings.Contains(out, c.says) {
-				t.Errorf("%s asks for %s: %s", c.who, path, strings.ReplaceAll(out, token, "TOKEN"))
+			if out := inPod(path, c.token); !strings.Contains(out, c.says) {
+				t.Errorf("%s asks for %s: %s", c.who, path, out)
 			}
+		}
+	}
+	kubectl("", "--namespace=shop", "delete", "pod", "intruder", "--timeout=10m")
+
+	borrower := kubectl("", "--namespace=strait-offload", "get", "pods", "--output=jsonpath={.items[0].metadata.name}")
+	at = w.forward(t, "strait-offload", borrower, "10250")
+	for context, says := range map[string]string{"a": "ok", "b": "asked for the client to provide credentials"} {
+		out, err := w.try(t, "", "kubectl", "--context="+context, "--server=https://"+at, "--insecure-skip-tls-verify", "get", "--raw=/healthz")
+		if !strings.Contains(fmt.Sprint(out, err), says) {
+			t.Errorf("the health, with the certificate of the administrator of %s: %s, %v", context, out, err)
 		}
 	}
 }
