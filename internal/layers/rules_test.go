@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"tun", "node"},
 	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
-	{"offload/protocol", "offload/lease"},
+	{"offload/protocol", "offload/lease", "offload/loop"},
 	{"offload/budget"},
 	{"offload/translate", "offload/streams"},
 	{"offload/identity"},

@@ -17,9 +17,7 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
@@ -31,6 +29,7 @@ import (
 	"strait.dev/strait/offload/budget"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
+	"strait.dev/strait/offload/loop"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/streams"
 	"strait.dev/strait/offload/translate"
@@ -50,12 +49,10 @@ type Options struct {
 }
 
 const (
-	settle    = 50 * time.Millisecond // changes within this time are decided on together
-	retry     = time.Second           // after a failed request
-	resend    = 5 * time.Second       // a template that the lender still misses
-	consentOf = time.Minute           // how long a namespace's consent is remembered
-	missingOf = 10 * time.Second      // how long that it is missing is remembered
-	writers   = 8                     // concurrent writes
+	resend    = 5 * time.Second  // a template that the lender still misses
+	consentOf = time.Minute      // how long a namespace's consent is remembered
+	missingOf = 10 * time.Second // how long that it is missing is remembered
+	writers   = 8                // concurrent writes
 )
 
 // Name returns the name of a Peering's borrower: of its Lease and its Secret.
@@ -77,7 +74,7 @@ type borrower struct {
 	callers  *callers
 	streams  *streams.Proxy
 	serving  tls.Certificate // of the kubelet port
-	woken    chan struct{}
+	loop     *loop.Loop
 	caches   sync.WaitGroup
 
 	// Of the loop.
@@ -117,17 +114,17 @@ func Run(ctx context.Context, o Options) error {
 	b := &borrower{
 		Options: o, log: o.Log, own: own,
 		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(holder)},
-		peerings: own.Peerings().Cache(o.Peering), woken: make(chan struct{}, 1),
+		peerings: own.Peerings().Cache(o.Peering), loop: loop.New(),
 		sent: make(map[string]time.Time), consents: make(map[string]consent),
 		shelf: NewShelf(), templates: make(map[types.UID]described), spaces: make(map[string]*space), carried: make(map[string]carried),
 	}
-	if err := b.peerings.Notify(b.wake); err != nil {
+	if err := b.peerings.Notify(b.loop.Wake); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { b.peerings.RunWithContext(ctx) })
-	if b.begin(ctx) {
+	if loop.Begin(ctx, patience, b.prepare, func(err error) { b.log.Warn("cannot start to borrow; retrying", "error", err) }) {
 		background.Go(func() { b.link.run(ctx) })
 		background.Go(func() { b.callers.authorities.RunWithContext(ctx) })
 		server := b.kubelet()
@@ -143,7 +140,7 @@ func Run(ctx context.Context, o Options) error {
 				b.pods.RunWithContext(ctx)
 			}
 		})
-		if err := b.loop(ctx); err != nil {
+		if err := b.loop.Run(ctx, b.decide); err != nil {
 			stop(err)
 		}
 		server.Close()
@@ -157,30 +154,10 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// begin waits until this cluster borrows, takes the lease, and prepares the identity of the
-// node. It returns false if ctx ends.
-func (b *borrower) begin(ctx context.Context) bool {
-	for {
-		err := b.prepare(ctx)
-		if err == nil {
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		b.log.Warn("cannot start to borrow; retrying", "error", err)
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(retry):
-		}
-	}
-}
-
+// prepare takes the lease, and prepares the identity of the node. It fails while this cluster does
+// not borrow.
 func (b *borrower) prepare(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	certificate, err := identity.Load(within, b.own.Secrets(b.Namespace), Name(b.Peering))
+	certificate, err := identity.Load(ctx, b.own.Secrets(b.Namespace), Name(b.Peering))
 	if err != nil {
 		return err
 	}
@@ -195,7 +172,7 @@ func (b *borrower) prepare(ctx context.Context) error {
 		return err
 	}
 	b.pods = b.asNode.Pods("").CacheOfNode(b.node.Name)
-	if err := b.pods.Notify(b.wake); err != nil {
+	if err := b.pods.Notify(b.loop.Wake); err != nil {
 		return err
 	}
 	if b.callers, err = newCallers(b.own, config, b.node.Name); err != nil {
@@ -204,15 +181,15 @@ func (b *borrower) prepare(ctx context.Context) error {
 	if b.serving, err = identity.Generate(b.node.Name); err != nil {
 		return err
 	}
-	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.wake)
+	b.link = newLink(certificate, b.lender, b.Dial, b.log, b.loop.Wake)
 	b.Stats.begin(b.link)
 	b.streams = streams.New(streams.Options{Next: "the other cluster", Transport: b.link.pods, Wait: streamPatience, Answer: answer, Log: b.log})
-	is, _, err := b.own.Version(within)
+	is, _, err := b.own.Version(ctx)
 	if err != nil {
 		return err
 	}
 	b.version, b.observes = is.GitVersion, observes(&is)
-	if b.link.term, err = b.lease.Take(within, 1); err == nil {
+	if b.link.term, err = b.lease.Take(ctx, 1); err == nil {
 		b.log.Info("the borrower runs", "node", b.node.Name, "fingerprint", protocol.Fingerprint(certificate))
 	}
 	return err
@@ -238,44 +215,19 @@ func (b *borrower) lender() (at Lender, err error) {
 	return Lender{Address: netip.AddrPortFrom(mapped, uint16(a.Port)), Fingerprint: string(a.Fingerprint)}, nil //nolint:gosec // the API limits a port
 }
 
-// wake makes the loop decide again.
-func (b *borrower) wake() {
-	select {
-	case b.woken <- struct{}{}:
-	default:
+// decide decides once. Its error is that a later run has taken the place of this one.
+func (b *borrower) decide(ctx context.Context) (again time.Duration, err error) {
+	if !b.pods.HasSynced() {
+		return loop.Retry, nil
 	}
-}
-
-// loop decides after each change, and renews the lease, until ctx ends or a later run has taken
-// the place of this one.
-func (b *borrower) loop(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-b.woken:
-		case <-timer.C:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(settle):
-		}
-		if !b.pods.HasSynced() {
-			timer.Reset(retry)
-			continue
-		}
-		again, err := b.pass(ctx)
-		if errors.Is(err, lease.ErrLost) {
-			return err
-		}
-		if err != nil && ctx.Err() == nil {
-			b.log.Warn("cannot bring both clusters to the same state; retrying", "error", err)
-		}
-		timer.Reset(again)
+	again, err = b.pass(ctx)
+	if errors.Is(err, lease.ErrLost) {
+		return 0, err
 	}
+	if err != nil && ctx.Err() == nil {
+		b.log.Warn("cannot bring both clusters to the same state; retrying", "error", err)
+	}
+	return again, nil
 }
 
 // pass decides once: it sends the list and templates, renews the node, and writes pods. It
@@ -293,7 +245,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	again = renewEvery
 	soon := func(failed error) {
 		if failed != nil {
-			again, err = retry, errors.Join(err, failed)
+			again, err = loop.Retry, errors.Join(err, failed)
 		}
 	}
 	if s.alive && now.Sub(b.renewed) >= renewEvery {
@@ -311,7 +263,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		b.shelf.Refer(pods, b.describe)
 		b.read(ctx, now)
 		if next := b.shelf.Next(); !next.IsZero() {
-			again = min(again, max(retry, next.Sub(now)))
+			again = min(again, max(loop.Retry, next.Sub(now)))
 		}
 		soon(b.follow(ctx, s.hello.Namespaces, pods, now))
 		soon(b.send(ctx, pods, s, now))
@@ -336,7 +288,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		if wait := b.budget.Take(w.size(), now); wait > 0 {
 			late++
 			mu.Lock()
-			again = min(again, max(wait, retry))
+			again = min(again, max(wait, loop.Retry))
 			mu.Unlock()
 			continue
 		}
@@ -408,108 +360,4 @@ func (b *borrower) send(ctx context.Context, pods []*corev1.Pod, s state, now ti
 		return err
 	}
 	return b.sendServices(ctx, s.needs, now)
-}
-
-// renew shows the control plane that the node is alive, and keeps its object as it has to be.
-func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := b.lease.Held(ctx); err != nil {
-		return err
-	}
-	p, ok := b.peerings.Get(b.Peering)
-	if !ok || p.Spec.Borrow == nil {
-		return nil // nothing is borrowed, so the node is lost
-	}
-	nodes := b.asNode.Nodes()
-	is, err := nodes.Get(ctx, b.node.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		is, err = nodes.Create(ctx, node(b.Peering, b.node), metav1.CreateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
-	}
-	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
-	if !sameNodeStatus(&is.Status, &want) {
-		is.Status = want
-		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("update the status of node %s: %w", b.node.Name, err)
-		}
-	}
-	if err := b.renewLease(ctx, is, now); err != nil {
-		return fmt.Errorf("renew the lease of node %s: %w", b.node.Name, err)
-	}
-	b.renewed = now
-	return nil
-}
-
-func (b *borrower) renewLease(ctx context.Context, of *corev1.Node, now time.Time) error {
-	leases, seconds := b.asNode.Leases(leaseSpace), int32(leaseFor/time.Second)
-	spec := coordinationv1.LeaseSpec{HolderIdentity: &b.node.Name, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now}}
-	is, err := leases.Get(ctx, b.node.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = leases.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: b.node.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: of.Name, UID: of.UID}}},
-			Spec:       spec,
-		}, metav1.CreateOptions{})
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	is.Spec = spec
-	_, err = leases.Update(ctx, is, metav1.UpdateOptions{})
-	return err
-}
-
-// consent returns whether a namespace is offloaded to this Peering. The right to read it comes
-// with the offloading, so none means that it is not.
-func (b *borrower) consent(ctx context.Context, namespace string, now time.Time) Consent {
-	if known, ok := b.consents[namespace]; ok && now.Before(known.until) {
-		return known.is
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	of, until := ConsentMissing, now.Add(missingOf)
-	is, err := b.own.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-	switch {
-	case err == nil && is.Labels[OffloadLabel] == b.Peering:
-		of, until = ConsentGiven, now.Add(consentOf)
-	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
-		return ConsentUnknown
-	}
-	b.consents[namespace] = consent{of, until}
-	return of
-}
-
-// write makes a change.
-func (b *borrower) write(ctx context.Context, w *Write) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	pods := b.asNode.Pods(w.Pod.Namespace)
-	if w.Status == nil {
-		now := int64(0)
-		err := pods.Delete(ctx, w.Pod.Name, metav1.DeleteOptions{
-			// The version guards against a cache that has not seen that the pod was offered.
-			GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &w.Pod.UID, ResourceVersion: &w.Pod.ResourceVersion},
-		})
-		return b.late(w.Pod, "remove", err)
-	}
-	pod := w.Pod.DeepCopy()
-	pod.Status = *w.Status
-	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	if e := event(w.Pod, w.Status, b.node.Name, metav1.Now()); err == nil && e != nil {
-		if _, err := b.asNode.Events(pod.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			b.log.Debug("cannot write an event", "pod", pod.Namespace+"/"+pod.Name, "reason", e.Reason, "error", err)
-		}
-	}
-	return b.late(w.Pod, "update the status of", err)
-}
-
-// late returns the error of a write; nil if the cache was late, which will show another state.
-func (b *borrower) late(pod *corev1.Pod, what string, err error) error {
-	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
 }

@@ -60,24 +60,15 @@ func (b *borrower) follow(ctx context.Context, lent []string, pods []*corev1.Pod
 		within, stop := context.WithCancel(ctx)
 		s := &space{services: b.own.Services(name).CacheInPages(), endpoints: b.own.EndpointSlices(name).CacheInPages(), stop: stop}
 		b.spaces[name] = s
-		if err := s.services.Notify(b.wake); err != nil {
+		if err := s.services.Notify(b.loop.Wake); err != nil {
 			return err
 		}
-		if err := s.endpoints.Notify(b.wake); err != nil {
+		if err := s.endpoints.Notify(b.loop.Wake); err != nil {
 			return err
 		}
 		b.caches.Go(func() { s.services.RunWithContext(within) })
 		b.caches.Go(func() { s.endpoints.RunWithContext(within) })
-		b.caches.Go(func() { // an empty namespace notifies of nothing
-			for !s.read() {
-				select {
-				case <-within.Done():
-					return
-				case <-time.After(settle):
-				}
-			}
-			b.wake()
-		})
+		b.caches.Go(func() { b.loop.WakeWhen(within, s.read) }) // an empty namespace notifies of nothing
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"strait.dev/strait/offload/loop"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
 )
@@ -106,7 +107,7 @@ func (s *Shelf) Failed(key, why string, now time.Time) {
 	if o == nil {
 		return
 	}
-	o.next = now.Add(retry)
+	o.next = now.Add(loop.Retry)
 	if o.Hash == "" && o.reason == "" {
 		o.reason, o.message = "ObjectUnreadable", why
 	}

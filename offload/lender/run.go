@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/offload/budget"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
+	"strait.dev/strait/offload/loop"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/streams"
 	"strait.dev/strait/offload/translate"
@@ -36,9 +37,7 @@ type Options struct {
 }
 
 const (
-	settle    = 50 * time.Millisecond // changes within this time are decided on together
-	retry     = time.Second           // after a failed request
-	writers   = 8                     // concurrent writes
+	writers   = 8 // concurrent writes
 	idle      = 2 * time.Minute
 	handshake = 5 * time.Second // of TLS, and for the header of a request
 )
@@ -54,7 +53,7 @@ type lender struct {
 	lease    *lease.Lease
 	peerings *client.Cache[*v1alpha1.Peering]
 	board    *board
-	woken    chan struct{} // wakes the loop
+	loop     *loop.Loop
 	streams  *streams.Proxy
 	outside  int // endpoints that are left out
 	budget   budget.Writes
@@ -74,7 +73,7 @@ func Run(ctx context.Context, o Options) error {
 		Options: o, log: o.Log,
 		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(epoch)},
 		peerings: o.Client.Peerings().Cache(o.Peering),
-		board:    newBoard(), woken: make(chan struct{}, 1), spaces: make(map[string]*space),
+		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space),
 	}
 	defer o.Listener.Close() // also if it does not serve
 	transport, err := o.Client.Streams()
@@ -82,12 +81,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	l.streams = streams.New(streams.Options{Next: "the API server of the other cluster", Transport: transport, Wait: streamPatience, Answer: answer, Log: l.log})
-	term, ok := l.begin(ctx)
-	if !ok {
+	if !loop.Begin(ctx, patience, l.prepare, func(err error) { l.log.Warn("cannot start to lend; retrying", "error", err) }) {
 		return nil
 	}
-	l.state = NewState(o.Peering, l.lease.Holder, term)
-	if err := l.peerings.Notify(l.wake); err != nil {
+	if err := l.peerings.Notify(l.loop.Wake); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -100,9 +97,8 @@ func Run(ctx context.Context, o Options) error {
 			stop(err)
 		}
 	})
-	l.loop(ctx)
+	stop(l.loop.Run(ctx, l.decide)) // decide has no error
 	server.Close()
-	stop(nil)
 	background.Wait()
 	l.caches.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -111,30 +107,18 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// begin loads the key and takes the lease as soon as the API server answers. It returns false
-// if ctx ends before.
-func (l *lender) begin(ctx context.Context) (term int32, ok bool) {
-	for {
-		within, cancel := context.WithTimeout(ctx, patience)
-		var err error
-		if l.own, err = identity.Load(within, l.Client.Secrets(l.Namespace), Name(l.Peering)); err == nil {
-			term, err = l.lease.Take(within, 0)
-		}
-		cancel()
-		if err == nil {
-			l.log.Info("the lender runs", "fingerprint", protocol.Fingerprint(l.own))
-			return term, true
-		}
-		if ctx.Err() != nil {
-			return 0, false
-		}
-		l.log.Warn("cannot start to lend; retrying", "error", err)
-		select {
-		case <-ctx.Done():
-			return 0, false
-		case <-time.After(retry):
-		}
+// prepare loads the key and takes the lease.
+func (l *lender) prepare(ctx context.Context) (err error) {
+	if l.own, err = identity.Load(ctx, l.Client.Secrets(l.Namespace), Name(l.Peering)); err != nil {
+		return err
 	}
+	term, err := l.lease.Take(ctx, 0)
+	if err != nil {
+		return err
+	}
+	l.state = NewState(l.Peering, l.lease.Holder, term)
+	l.log.Info("the lender runs", "fingerprint", protocol.Fingerprint(l.own))
+	return nil
 }
 
 // server returns the server for the borrower. Nothing is read from another client.
@@ -161,14 +145,6 @@ func (l *lender) borrower() string {
 	return string(p.Status.Announcement.Offload.Borrower)
 }
 
-// wake makes the loop decide again.
-func (l *lender) wake() {
-	select {
-	case l.woken <- struct{}{}:
-	default:
-	}
-}
-
 // beat posts a heartbeat while the API server answers, so that silence tells the borrower that
 // what it knows may be old. It ends the run if a later one has taken the Lease.
 func (l *lender) beat(ctx context.Context, stop context.CancelCauseFunc) {
@@ -193,30 +169,15 @@ func (l *lender) beat(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// loop decides after each change, until ctx ends.
-func (l *lender) loop(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.woken:
-		case <-timer.C:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(settle):
-		}
-		if !l.peerings.HasSynced() {
-			timer.Reset(retry)
-			continue
-		}
-		if again := l.pass(ctx); !again.IsZero() {
-			timer.Reset(time.Until(again))
-		}
+// decide decides once, if the Peering is known.
+func (l *lender) decide(ctx context.Context) (again time.Duration, _ error) {
+	if !l.peerings.HasSynced() {
+		return loop.Retry, nil
 	}
+	if at := l.pass(ctx); !at.IsZero() {
+		again = max(time.Until(at), 1)
+	}
+	return again, nil
 }
 
 // pass decides once, publishes what was decided, and writes. It returns when to decide again
@@ -251,7 +212,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		all.Go(func() {
 			defer func() { <-slots }()
 			if !one() {
-				failed.Do(func() { d.Again = time.Now().Add(retry) })
+				failed.Do(func() { d.Again = time.Now().Add(loop.Retry) })
 			}
 		})
 	}
@@ -261,7 +222,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		wait := l.budget.Take(size, now)
 		if wait > 0 {
 			late++
-			permittedAt = earlier(permittedAt, now.Add(max(wait, retry)))
+			permittedAt = earlier(permittedAt, now.Add(max(wait, loop.Retry)))
 		}
 		return wait == 0
 	}

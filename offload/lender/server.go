@@ -64,7 +64,7 @@ func (l *lender) desired(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.Stats.listed(time.Now())
-	l.wake()
+	l.loop.Wake()
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -114,7 +114,7 @@ func (l *lender) keeps(limit int64, keep func(hash string, text []byte) error) h
 			answer(w, http.StatusBadRequest, err)
 			return
 		}
-		l.wake()
+		l.loop.Wake()
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

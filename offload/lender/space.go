@@ -126,24 +126,14 @@ func (l *lender) follow(ctx context.Context, namespace string) *space {
 		if before := s.refused.Swap(now); now-before > int64(refusedEvery) {
 			l.log.Warn("the lender may not read a namespace; if it is lent, run strait lend again", "namespace", namespace, "error", err)
 		}
-		l.wake()
+		l.loop.Wake()
 	}
 	for _, c := range s.caches() {
-		if err := errors.Join(c.SetWatchErrorHandlerWithContext(failed), c.Notify(l.wake)); err != nil {
+		if err := errors.Join(c.SetWatchErrorHandlerWithContext(failed), c.Notify(l.loop.Wake)); err != nil {
 			panic(err) // only of a running or stopped cache
 		}
 		l.caches.Go(func() { c.RunWithContext(ctx) })
 	}
-	// An empty namespace notifies of nothing.
-	l.caches.Go(func() {
-		for !s.read() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(settle):
-			}
-		}
-		l.wake()
-	})
+	l.caches.Go(func() { l.loop.WakeWhen(ctx, s.read) }) // an empty namespace notifies of nothing
 	return s
 }

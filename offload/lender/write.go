@@ -70,7 +70,7 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 			l.mu.Lock()
 			l.state.Gone(w.Twin.Labels[translate.OriginLabel])
 			l.mu.Unlock()
-			l.wake()
+			l.loop.Wake()
 		}
 	}
 	creates := w.Act == CreateRecord || w.Act == CreateTwin

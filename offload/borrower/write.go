@@ -1,0 +1,63 @@
+package borrower
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// consent returns whether a namespace is offloaded to this Peering. The right to read it comes
+// with the offloading, so none means that it is not.
+func (b *borrower) consent(ctx context.Context, namespace string, now time.Time) Consent {
+	if known, ok := b.consents[namespace]; ok && now.Before(known.until) {
+		return known.is
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	of, until := ConsentMissing, now.Add(missingOf)
+	is, err := b.own.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	switch {
+	case err == nil && is.Labels[OffloadLabel] == b.Peering:
+		of, until = ConsentGiven, now.Add(consentOf)
+	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+		return ConsentUnknown
+	}
+	b.consents[namespace] = consent{of, until}
+	return of
+}
+
+// write makes a change.
+func (b *borrower) write(ctx context.Context, w *Write) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pods := b.asNode.Pods(w.Pod.Namespace)
+	if w.Status == nil {
+		now := int64(0)
+		err := pods.Delete(ctx, w.Pod.Name, metav1.DeleteOptions{
+			// The version guards against a cache that has not seen that the pod was offered.
+			GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &w.Pod.UID, ResourceVersion: &w.Pod.ResourceVersion},
+		})
+		return b.late(w.Pod, "remove", err)
+	}
+	pod := w.Pod.DeepCopy()
+	pod.Status = *w.Status
+	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	if e := event(w.Pod, w.Status, b.node.Name, metav1.Now()); err == nil && e != nil {
+		if _, err := b.asNode.Events(pod.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			b.log.Debug("cannot write an event", "pod", pod.Namespace+"/"+pod.Name, "reason", e.Reason, "error", err)
+		}
+	}
+	return b.late(w.Pod, "update the status of", err)
+}
+
+// late returns the error of a write; nil if the cache was late, which will show another state.
+func (b *borrower) late(pod *corev1.Pod, what string, err error) error {
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
+}
