@@ -23,7 +23,7 @@ const MaxRevision = 1 << 62
 
 // Announcement is what a cluster announces to another about itself.
 type Announcement struct {
-	Revision         int64          // issued by the announcing cluster, rising; 0: it issues none
+	Revision         int64          // issued by the announcing cluster, rising from 1
 	Cluster          string         // ID of the announcing cluster
 	Gateway          string         // name of the gateway that sends it
 	Prefixes         []netip.Prefix // its pods that the receiver may reach
@@ -50,14 +50,14 @@ type Gateway struct {
 // Validate checks the form: all limits, all names, and that no address, key or name occurs twice. It does not check
 // grants. The error names the field.
 func (a *Announcement) Validate() error {
-	if a.Revision < 0 || a.Revision > MaxRevision {
-		return fmt.Errorf("revision: %d is out of range; use 0 to %d", a.Revision, int64(MaxRevision))
-	}
 	if err := config.CheckLabel(a.Cluster); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	if err := config.CheckLabel(a.Gateway); err != nil {
 		return fmt.Errorf("gateway: %w", err)
+	}
+	if a.Revision < 1 || a.Revision > MaxRevision {
+		return fmt.Errorf("revision: %d is out of range; use 1 to %d", a.Revision, int64(MaxRevision))
 	}
 	if err := a.validatePrefixes(); err != nil {
 		return err

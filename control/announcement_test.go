@@ -14,7 +14,7 @@ func TestAnnouncementsSurviveTheWire(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]Announcement{
 		"everything":    announcement(),
-		"nothing given": {Cluster: "b", Gateway: "b-0", Gateways: []Gateway{{"b-0", []config.Key{keyNumber(2)}, nil}}},
+		"nothing given": {Revision: 1, Cluster: "b", Gateway: "b-0", Gateways: []Gateway{{"b-0", []config.Key{keyNumber(2)}, nil}}},
 	} {
 		b, err := a.encode()
 		if err != nil {

@@ -18,7 +18,7 @@ func tooLong(limit int) error { return fmt.Errorf("is longer than %d bytes", lim
 
 // announcementV1 is the wire format of an Announcement.
 type announcementV1 struct {
-	Revision         int64       `json:"revision,omitempty"`
+	Revision         int64       `json:"revision"`
 	Cluster          string      `json:"cluster"`
 	Gateway          string      `json:"gateway"`
 	Prefixes         []string    `json:"prefixes"`

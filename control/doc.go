@@ -15,8 +15,7 @@
 //
 // A client uses the highest version that both ends support; a gateway supports at least the version before its newest.
 // Within a version, unknown fields are ignored, so fields may be added. Announcements are idempotent and repeated. The
-// one with the highest revision counts, whichever gateway sends it; without revisions, which earlier releases do not
-// send, the last one.
+// one with the highest revision counts, whichever gateway sends it.
 //
 // # Exported Services
 //

@@ -29,7 +29,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 // announcement is one with everything in it.
 func announcement() Announcement {
 	return Announcement{
-		Cluster: "b", Gateway: "b-0",
+		Revision: 1, Cluster: "b", Gateway: "b-0",
 		Prefixes:         prefixes("10.0.0.0/16", "fd00:10::/48"),
 		ExternalPrefixes: prefixes("10.70.0.0/16"),
 		Gateways: []Gateway{

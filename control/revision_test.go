@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 
 	"strait.dev/strait/test/ports"
@@ -49,26 +48,9 @@ func TestAnOlderRevisionIsToldWhichOneIsInEffect(t *testing.T) {
 	}
 }
 
-// Releases without revisions neither send nor expect them.
-func TestAnnouncementsWithoutARevisionAreAsBefore(t *testing.T) {
-	t.Parallel()
-	a := announcement()
-	body, err := a.encode()
-	if err != nil || strings.Contains(string(body), "revision") {
-		t.Errorf("%s, %v", body, err)
-	}
-	if got, err := decodeAnnouncement(body); err != nil || got.Revision != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	err = verdict("/v1/announcement", http.StatusConflict, []byte(`{"refused": "10.0.0.0/16 was not granted"}`))
-	if refused, inEffect, other := reason(err); refused == "" || inEffect != 0 || other != nil {
-		t.Errorf("%q, %d, %v", refused, inEffect, other)
-	}
-}
-
 func TestRevisionsHaveBounds(t *testing.T) {
 	t.Parallel()
-	for revision, valid := range map[int64]bool{-1: false, 0: true, 1: true, MaxRevision: true, MaxRevision + 1: false} {
+	for revision, valid := range map[int64]bool{-1: false, 0: false, 1: true, MaxRevision: true, MaxRevision + 1: false} {
 		a := announcement()
 		a.Revision = revision
 		if err := a.Validate(); (err == nil) != valid {

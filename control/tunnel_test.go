@@ -156,7 +156,7 @@ func (s *side) announce(t *testing.T, prefix string) {
 	t.Helper()
 	name := s.name + "-0"
 	err := s.announcer.Set(control.Announcement{
-		Cluster: s.name, Gateway: name, Prefixes: []netip.Prefix{netip.MustParsePrefix(prefix)},
+		Revision: 1, Cluster: s.name, Gateway: name, Prefixes: []netip.Prefix{netip.MustParsePrefix(prefix)},
 		Gateways: []control.Gateway{{Name: name, PublicKeys: []config.Key{s.public()}}},
 	})
 	if err != nil {

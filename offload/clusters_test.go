@@ -144,7 +144,7 @@ func (p *pair) announce(t *testing.T) {
 	must(t, err)
 	b, err := p.b.Peerings().Get(t.Context(), "a", metav1.GetOptions{})
 	must(t, err)
-	a.Status.Announcement = &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Lender: b.Spec.Lend.Lender}}
+	a.Status.Announcement = &v1alpha1.Announcement{Revision: 1, Offload: &v1alpha1.AnnouncedOffload{Lender: b.Spec.Lend.Lender}}
 	a.Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}}
 	a.Status.ExternalPrefixes = []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}
 	_, err = p.a.Peerings().UpdateStatus(t.Context(), a, metav1.UpdateOptions{})
@@ -154,7 +154,7 @@ func (p *pair) announce(t *testing.T) {
 	must(t, err)
 	b.Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.73.0.0/16"}}
 	b.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "strait-a-0", LinkUp: true}}
-	b.Status.Announcement = &v1alpha1.Announcement{Offload: &v1alpha1.AnnouncedOffload{Borrower: a.Spec.Borrow.Fingerprint}}
+	b.Status.Announcement = &v1alpha1.Announcement{Revision: 1, Offload: &v1alpha1.AnnouncedOffload{Borrower: a.Spec.Borrow.Fingerprint}}
 	_, err = p.b.Peerings().UpdateStatus(t.Context(), b, metav1.UpdateOptions{})
 	must(t, err)
 }

@@ -43,7 +43,7 @@ func working() *scene {
 		Gateway: v1alpha1.GatewaySpec{Replicas: 1},
 	}
 	s.peering.Status = v1alpha1.PeeringStatus{
-		Announcement: &v1alpha1.Announcement{HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+		Announcement: &v1alpha1.Announcement{Revision: 2, HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
 			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}
 	s.pods = gatewayPods{"b-0": {aGatewayPod("b-0", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{
@@ -157,7 +157,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"an old announcement that was granted once", func(s *scene) {
 			s.peering.Spec.Gateway.Replicas = 2
 			old := s.peering.Status.Announcement.DeepCopy()
-			old.HeardAt, old.Prefixes = &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
+			old.Revision, old.HeardAt, old.Prefixes = 1, &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
 			s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Announcement: old}}
 		}, "Announced", "True AsGranted"},
 		{"refused by a gateway that is gone", func(s *scene) {

@@ -33,7 +33,7 @@ func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 	t.Cleanup(func() { check(c.Peerings().Delete(context.Background(), "b", metav1.DeleteOptions{})) })
 	heard := metav1.NowMicro()
 	known, err := c.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{
-		Announcement: &v1alpha1.Announcement{HeardAt: &heard, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+		Announcement: &v1alpha1.Announcement{Revision: 1, HeardAt: &heard, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
 			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}}, Manager)
 	check(err)

@@ -137,7 +137,6 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 		m := p.DeepCopy()
 		m.Status.Gateways = nil
 		var announced []v1alpha1.Announcement
-		complete := true
 		for _, name := range pods.names(p) {
 			g := v1alpha1.GatewayStatus{Name: name}
 			if i := slices.IndexFunc(p.Status.Gateways, func(was v1alpha1.GatewayStatus) bool { return was.Name == name }); i >= 0 {
@@ -154,12 +153,9 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 					announced = append(announced, *pod.report.Announcement)
 				}
 			}
-			if pods.ready(name) && (pod.report == nil || pod.report.Announcement == nil || pod.report.Announcement.Revision > 0) {
-				complete = false
-			}
 			m.Status.Gateways = append(m.Status.Gateways, g)
 		}
-		m.Status.Announcement = peering.Latest(p, holders, announced, complete, now).DeepCopy()
+		m.Status.Announcement = peering.Latest(p, holders, announced, now).DeepCopy()
 		m.Status.ClusterID = holders.Hold(p, clusterIDOf(m))
 		merged = append(merged, m)
 	}

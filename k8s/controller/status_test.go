@@ -104,7 +104,7 @@ func reportOf(pod *corev1.Pod, s v1alpha1.GatewayReportStatus) *v1alpha1.Gateway
 func announces(cluster v1alpha1.ClusterID, ranges ...v1alpha1.CIDR) v1alpha1.GatewayReportStatus {
 	now := metav1.NowMicro()
 	return v1alpha1.GatewayReportStatus{Announcement: &v1alpha1.Announcement{
-		HeardAt: &now, ClusterID: cluster, Prefixes: ranges,
+		Revision: now.UnixMicro(), HeardAt: &now, ClusterID: cluster, Prefixes: ranges,
 		Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}},
 	}}
 }

@@ -128,12 +128,6 @@ func (f *follower) receive(from control.Link, c control.Announcement) error {
 	refusal := peering.Refusal(p, peering.HoldersOf(n.Status.ClusterID, nil), &a)
 	f.metrics.announced(refusal)
 
-	var up []string
-	for _, l := range f.links() {
-		if l.Up {
-			up = append(up, l.Gateway)
-		}
-	}
 	f.received.mu.Lock()
 	defer f.received.mu.Unlock()
 	f.received.load(last)
@@ -142,7 +136,7 @@ func (f *follower) receive(from control.Link, c control.Announcement) error {
 	} else {
 		before := f.received.latest
 		a.Superseded = peering.Superseded(p, &a)
-		refusal = f.received.take(from.Gateway, a, p.Status.Announcement, up, time.Now())
+		refusal = f.received.take(a, p.Status.Announcement, time.Now())
 		if refusal == nil {
 			refusal = clusterIDTaken(p, before, a.ClusterID)
 		}

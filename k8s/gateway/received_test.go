@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -42,20 +41,16 @@ func announced(revision int64, prefix v1alpha1.CIDR) v1alpha1.Announcement {
 }
 
 // receive lets a gateway receive an announcement of a remote one, and the controller merge.
-func (h *receivers) receive(gateway int, from string, a v1alpha1.Announcement) error {
+func (h *receivers) receive(gateway int, a v1alpha1.Announcement) error {
 	g := &h.gateways[gateway]
-	err := g.take(from, a, h.peering.Status.Announcement, []string{"a-0", "a-1"}, h.now)
+	err := g.take(a, h.peering.Status.Announcement, h.now)
 	var reported []v1alpha1.Announcement
-	complete := true
 	for i := range h.gateways {
 		if latest := h.gateways[i].latest; latest != nil {
 			reported = append(reported, *latest)
-			complete = complete && latest.Revision == 0
-		} else {
-			complete = false
 		}
 	}
-	is := peering.Latest(h.peering, peering.HoldersOf("a", nil), reported, complete, h.now).DeepCopy()
+	is := peering.Latest(h.peering, peering.HoldersOf("a", nil), reported, h.now).DeepCopy()
 	if !reflect.DeepEqual(is, h.peering.Status.Announcement) {
 		h.peering.Status.Announcement = is
 		h.changes++
@@ -71,7 +66,6 @@ func TestFlapping_TwoRemoteGatewaysWithDifferentViewsChangeThePeeringOnce(t *tes
 		want          v1alpha1.CIDR
 	}{
 		"an older revision":                   {announced(5, "10.5.0.0/16"), announced(4, "10.4.0.0/16"), "10.5.0.0/16"},
-		"a release without revisions":         {announced(5, "10.5.0.0/16"), announced(0, "10.0.0.0/16"), "10.5.0.0/16"},
 		"one revision with different content": {announced(5, "10.5.0.0/16"), announced(5, "10.4.0.0/16"), "10.5.0.0/16"},
 		"the same":                            {announced(5, "10.5.0.0/16"), announced(5, "10.5.0.0/16"), "10.5.0.0/16"},
 	} {
@@ -81,9 +75,9 @@ func TestFlapping_TwoRemoteGatewaysWithDifferentViewsChangeThePeeringOnce(t *tes
 			for gateway := range h.gateways {
 				switch int(h.now.Sub(dawn).Seconds()) % 7 { // at different times at each
 				case 3 * gateway:
-					_ = h.receive(gateway, "a-0", row.first)
+					_ = h.receive(gateway, row.first)
 				case 3*gateway + 1:
-					_ = h.receive(gateway, "a-1", row.second)
+					_ = h.receive(gateway, row.second)
 				}
 			}
 		}
@@ -106,7 +100,7 @@ func TestAnOlderAnnouncementIsAnsweredWithTheRevisionInEffect(t *testing.T) {
 		{50, "10.4.0.0/16", 59}, // etcd there was restored
 		{59, "10.2.0.0/16", 59}, // the same revision, and content that does not take precedence
 	} {
-		err := h.receive(i%2, fmt.Sprint("a-", i%2), announced(step.revision, step.prefix))
+		err := h.receive(i%2, announced(step.revision, step.prefix))
 		var stale *control.Stale
 		if is := errors.As(err, &stale); is != (step.stale > 0) || is && stale.InEffect != step.stale {
 			t.Errorf("step %d: %v, want %d", i, err, step.stale)
@@ -115,32 +109,6 @@ func TestAnOlderAnnouncementIsAnsweredWithTheRevisionInEffect(t *testing.T) {
 	if is := h.peering.Status.Announcement; is.Revision != 59 || is.Prefixes[0] != "10.3.0.0/16" {
 		t.Errorf("in effect %+v", is)
 	}
-}
-
-// While a remote cluster is upgraded, its upgraded gateways count; when all of it was
-// downgraded, its announcements count again.
-func TestARemoteClusterIsUpgradedAndDowngraded(t *testing.T) {
-	h := newReceivers()
-	step := func(revision [2]int64, prefix [2]v1alpha1.CIDR, want v1alpha1.CIDR) {
-		t.Helper()
-		for remote := range 2 {
-			for gateway := range h.gateways {
-				h.now = h.now.Add(time.Second)
-				if err := h.receive(gateway, fmt.Sprint("a-", remote), announced(revision[remote], prefix[remote])); err != nil {
-					t.Errorf("revision %d: %v", revision[remote], err)
-				}
-			}
-		}
-		if is := h.peering.Status.Announcement; is.Prefixes[0] != want {
-			t.Errorf("in effect %+v, want %s", is, want)
-		}
-	}
-	step([2]int64{0, 0}, [2]v1alpha1.CIDR{"10.1.0.0/16", "10.1.0.0/16"}, "10.1.0.0/16")
-	step([2]int64{0, 1}, [2]v1alpha1.CIDR{"10.1.0.0/16", "10.2.0.0/16"}, "10.2.0.0/16") // a-1 is upgraded
-	step([2]int64{0, 1}, [2]v1alpha1.CIDR{"10.1.0.0/16", "10.2.0.0/16"}, "10.2.0.0/16")
-	step([2]int64{1, 1}, [2]v1alpha1.CIDR{"10.2.0.0/16", "10.2.0.0/16"}, "10.2.0.0/16") // a-0, too
-	step([2]int64{1, 0}, [2]v1alpha1.CIDR{"10.2.0.0/16", "10.3.0.0/16"}, "10.2.0.0/16") // a-1 is downgraded
-	step([2]int64{0, 0}, [2]v1alpha1.CIDR{"10.3.0.0/16", "10.3.0.0/16"}, "10.3.0.0/16") // a-0, too
 }
 
 func TestARemoteClusterIsToldThatItsIDBelongsToAnother(t *testing.T) {

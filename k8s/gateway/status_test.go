@@ -15,7 +15,7 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 	rtt := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	base := func() v1alpha1.GatewayReportStatus {
 		return v1alpha1.GatewayReportStatus{
-			Peering: "b", PublicKey: "k", MTU: 1400, Announcement: &v1alpha1.Announcement{ClusterID: "b", HeardAt: &metav1.MicroTime{Time: time.Unix(1000, 0)}},
+			Peering: "b", PublicKey: "k", MTU: 1400, Announcement: &v1alpha1.Announcement{Revision: 1, ClusterID: "b", HeardAt: &metav1.MicroTime{Time: time.Unix(1000, 0)}},
 			Links: []v1alpha1.LinkStatus{{
 				Remote: "b-0", Up: true, RTT: rtt(time.Millisecond), LastHandshake: &metav1.Time{Time: time.Unix(1000, 0)}, Endpoint: "192.0.2.1:51840",
 			}},

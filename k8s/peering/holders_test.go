@@ -60,11 +60,11 @@ func TestAnAnnouncementWithTheIDOfAnotherPeeringCountsNowhere(t *testing.T) {
 	if err := Refusal(p, holders, &a); err == nil || err.Error() != "cluster ID b belongs to Peering first" {
 		t.Errorf("it is refused with %v", err)
 	}
-	if got := Latest(p, holders, []v1alpha1.Announcement{a}, false, noon); got != nil {
+	if got := Latest(p, holders, []v1alpha1.Announcement{a}, noon); got != nil {
 		t.Errorf("in effect is %+v", got)
 	}
 	other := told(func(a *v1alpha1.Announcement) { a.ClusterID = "c" })
-	if got := Latest(p, holders, []v1alpha1.Announcement{a, other}, false, noon); got == nil || got.ClusterID != "c" {
+	if got := Latest(p, holders, []v1alpha1.Announcement{a, other}, noon); got == nil || got.ClusterID != "c" {
 		t.Errorf("with an ID of its own, in effect is %+v", got)
 	}
 }

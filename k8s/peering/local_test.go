@@ -106,19 +106,6 @@ func TestALenderIsAnnouncedIfTheOtherClusterReachesIt(t *testing.T) {
 	}
 }
 
-// A gateway of an earlier release passes an announcement on without its offload. The whole one
-// is in effect, whichever arrives first.
-func TestTheWholeAnnouncementTakesPrecedence(t *testing.T) {
-	part := v1alpha1.Announcement{Revision: 7, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.0.0.0/16"}}
-	for _, offload := range []v1alpha1.AnnouncedOffload{{Borrower: "1"}, {Lender: &v1alpha1.OffloadLender{Address: "10.70.1.9"}}} {
-		whole := part
-		whole.Offload = &offload
-		if !Newer(&whole, &part) || Newer(&part, &whole) {
-			t.Errorf("%+v does not take precedence", offload)
-		}
-	}
-}
-
 // A cluster that grants it accepts what another one announces.
 func TestTheOtherSideTakesWhatIsAnnounced(t *testing.T) {
 	p := new(v1alpha1.Peering)

@@ -14,10 +14,9 @@ const clockSkew = time.Minute
 
 // Latest returns the announcement that counts: of the one in the status of the Peering and
 // those that its gateways report, the newest that the spec grants. It is nil if there is
-// none, or only one with a cluster ID of another holder. An announcement without a revision replaces one with a
-// revision only if complete is true: no gateway reports another with a revision, or none
-// yet. A report of the future does not count: it would outlive the gateway that made it.
-func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announcement, complete bool, now time.Time) *v1alpha1.Announcement {
+// none, or only one with a cluster ID of another holder. A report of the future does not count:
+// it would outlive the gateway that made it.
+func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announcement, now time.Time) *v1alpha1.Announcement {
 	granted := func(a *v1alpha1.Announcement) bool {
 		return a.HeardAt != nil && Refusal(p, holders, a) == nil
 	}
@@ -37,8 +36,6 @@ func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announceme
 		return is
 	case is == nil || !granted(is) || Newer(best, is):
 		return best
-	case is.Revision > 0 && best.Revision == 0 && complete:
-		return best // the remote cluster was downgraded
 	}
 	return is
 }
@@ -47,13 +44,10 @@ func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announceme
 // higher revision. Of the same revision with different content, which a controller never
 // issues, the same one of the two takes precedence everywhere. With the same content, the
 // one that was received later takes precedence if another spec has superseded other keys
-// since. Of announcements without a revision, the one that was received later does.
+// since.
 func Newer(a, b *v1alpha1.Announcement) bool {
 	if a.Revision != b.Revision {
 		return a.Revision > b.Revision
-	}
-	if a.Revision == 0 {
-		return b.HeardAt.Before(a.HeardAt)
 	}
 	if order := bytes.Compare(content(a), content(b)); order != 0 {
 		return order > 0
@@ -61,9 +55,7 @@ func Newer(a, b *v1alpha1.Announcement) bool {
 	return !slices.Equal(a.Superseded, b.Superseded) && b.HeardAt.Before(a.HeardAt)
 }
 
-// content returns the bytes of what a cluster announced. Of an announcement that a gateway of an
-// earlier release passed on without its offload, which precedes the other fields, the complete
-// one takes precedence.
+// content returns the bytes of what a cluster announced.
 func content(a *v1alpha1.Announcement) []byte {
 	bare := v1alpha1.Announcement{Offload: a.Offload, ClusterID: a.ClusterID, Prefixes: a.Prefixes, ExternalPrefixes: a.ExternalPrefixes, Gateways: a.Gateways}
 	text, err := json.Marshal(bare)

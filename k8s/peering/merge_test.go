@@ -14,7 +14,7 @@ import (
 func TestTheLatestAnnouncementThatIsGrantedCounts(t *testing.T) {
 	later := func(d time.Duration, prefix v1alpha1.CIDR) v1alpha1.Announcement {
 		return told(func(a *v1alpha1.Announcement) {
-			a.HeardAt, a.Prefixes = &metav1.MicroTime{Time: noon.Add(d)}, []v1alpha1.CIDR{prefix}
+			a.Revision, a.HeardAt, a.Prefixes = int64(d), &metav1.MicroTime{Time: noon.Add(d)}, []v1alpha1.CIDR{prefix}
 		})
 	}
 	unheard := later(0, "10.2.5.0/24")
@@ -40,7 +40,7 @@ func TestTheLatestAnnouncementThatIsGrantedCounts(t *testing.T) {
 			r.Shuffle(len(row.reported), func(i, j int) { row.reported[i], row.reported[j] = row.reported[j], row.reported[i] })
 			p := peered()
 			p.Status.Announcement = row.published
-			got := Latest(p, HoldersOf("a", nil), row.reported, false, noon.Add(time.Second))
+			got := Latest(p, HoldersOf("a", nil), row.reported, noon.Add(time.Second))
 			if got == nil && row.want != "" || got != nil && (len(got.Prefixes) != 1 || got.Prefixes[0] != row.want) {
 				t.Errorf("%s, seed %d: %+v, want %s", name, seed, got, row.want)
 			}
@@ -71,23 +71,20 @@ func TestARevisionCountsMoreThanATime(t *testing.T) {
 	for name, row := range map[string]struct {
 		published *v1alpha1.Announcement
 		reported  []v1alpha1.Announcement
-		complete  bool
 		want      *v1alpha1.Announcement
 	}{
-		"the highest":                     {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.0.0/24"), revised(2, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
-		"a lower one, later":              {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(2, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
-		"none, later":                     {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(0, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
-		"none, and of all gateways":       {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(0, 9, "10.2.1.0/24")}, true, new(revised(0, 9, "10.2.1.0/24"))},
-		"the same, once more":             {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(3, 9, "10.2.0.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
-		"the same, with another spec":     {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{superseding}, false, &superseding},
-		"one that is not granted":         {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(4, 9, "10.9.0.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
-		"instead of what was taken back":  {new(revised(3, 1, "10.9.0.0/24")), []v1alpha1.Announcement{revised(2, 1, "10.2.0.0/24")}, false, new(revised(2, 1, "10.2.0.0/24"))},
-		"the same revision, tie: the one": {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.1.0/24"), revised(3, 2, "10.2.0.0/24")}, false, new(revised(3, 1, "10.2.1.0/24"))},
-		"the same revision, tie: that":    {nil, []v1alpha1.Announcement{revised(3, 2, "10.2.0.0/24"), revised(3, 1, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.1.0/24"))},
+		"the highest":                     {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.0.0/24"), revised(2, 9, "10.2.1.0/24")}, new(revised(3, 1, "10.2.0.0/24"))},
+		"a lower one, later":              {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(2, 9, "10.2.1.0/24")}, new(revised(3, 1, "10.2.0.0/24"))},
+		"the same, once more":             {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(3, 9, "10.2.0.0/24")}, new(revised(3, 1, "10.2.0.0/24"))},
+		"the same, with another spec":     {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{superseding}, &superseding},
+		"one that is not granted":         {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(4, 9, "10.9.0.0/24")}, new(revised(3, 1, "10.2.0.0/24"))},
+		"instead of what was taken back":  {new(revised(3, 1, "10.9.0.0/24")), []v1alpha1.Announcement{revised(2, 1, "10.2.0.0/24")}, new(revised(2, 1, "10.2.0.0/24"))},
+		"the same revision, tie: the one": {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.1.0/24"), revised(3, 2, "10.2.0.0/24")}, new(revised(3, 1, "10.2.1.0/24"))},
+		"the same revision, tie: that":    {nil, []v1alpha1.Announcement{revised(3, 2, "10.2.0.0/24"), revised(3, 1, "10.2.1.0/24")}, new(revised(3, 1, "10.2.1.0/24"))},
 	} {
 		p := peered()
 		p.Status.Announcement = row.published
-		if got := Latest(p, HoldersOf("a", nil), row.reported, row.complete, noon.Add(time.Second)); !reflect.DeepEqual(got, row.want) {
+		if got := Latest(p, HoldersOf("a", nil), row.reported, noon.Add(time.Second)); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
 	}

@@ -60,7 +60,7 @@ func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 // told is an announcement that peered takes.
 func told(changes ...func(*v1alpha1.Announcement)) v1alpha1.Announcement {
 	a := v1alpha1.Announcement{
-		HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b",
+		Revision: 1, HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b",
 		Prefixes: []v1alpha1.CIDR{"10.1.0.0/16", "10.3.0.0/16"}, ExternalPrefixes: []v1alpha1.CIDR{"10.70.0.0/17"},
 		Gateways: []v1alpha1.AnnouncedGateway{
 			{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyNext, keyA}, Endpoints: []v1alpha1.Endpoint{"192.0.2.1:51840", "gw.example:51840"}},

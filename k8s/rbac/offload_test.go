@@ -21,7 +21,9 @@ func TestAPeeringOverWhichPodsAreOffloadedIsNotDeleted(t *testing.T) {
 	} {
 		p, err := c.admin.Peerings().Create(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 		must(t, err)
-		remove := func() error { return c.admin.Peerings().Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}) }
+		remove := func() error {
+			return c.admin.Peerings().Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}
 		enforced(t, remove)
 		if err := remove(); !strings.Contains(err.Error(), peering.Offloads(p).Error()) {
 			t.Errorf("the API server says %q, the commands say %q", err, peering.Offloads(p))

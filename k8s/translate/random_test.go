@@ -96,7 +96,7 @@ func (r random) time() *metav1.Time {
 
 // announcement is one that is granted now and then.
 func (r random) announcement() v1alpha1.Announcement {
-	a := v1alpha1.Announcement{ClusterID: pick(r, someIDs), Prefixes: r.cidrs(2), ExternalPrefixes: r.cidrs(1)}
+	a := v1alpha1.Announcement{Revision: 1, ClusterID: pick(r, someIDs), Prefixes: r.cidrs(2), ExternalPrefixes: r.cidrs(1)}
 	if at := r.time(); at != nil {
 		a.HeardAt = &metav1.MicroTime{Time: at.Time}
 	}

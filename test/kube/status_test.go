@@ -45,6 +45,7 @@ gateways:
   mtu: 1370
   linkUp: true
 announcement:
+  revision: 7
   heardAt: "2030-01-01T00:00:00.000000Z"
   clusterID: b
   prefixes: [10.0.0.0/16]

@@ -205,11 +205,11 @@ type GatewayStatus struct {
 // in effect.
 type Announcement struct {
 	// Revision is issued by the controller of the announcing cluster: a change gets a higher
-	// one. 0: its release issues none; then the latest announcement is in effect.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// one.
+	// +required
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4611686018427387904
-	Revision int64 `json:"revision,omitempty"`
+	Revision int64 `json:"revision"`
 
 	// HeardAt is the time when this announcement was first received.
 	// +optional
