@@ -33,7 +33,6 @@
 // Of another epoch, or of a revision whose removals are forgotten, it gets a snapshot: all records, in pages with the same
 // S. At its end the importing end removes everything else. There is no snapshot if D is the digest of the exporting end.
 //
-//	404                        the far end is of a release without exports
 //	503                        the far end does not know its exports yet
 //
 // Input comes from the other cluster and is untrusted: this package checks its form only, and the callers of Serve

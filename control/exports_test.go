@@ -400,29 +400,6 @@ func TestAStoreThatFailsIsTriedAgainAndNothingElseIsReceived(t *testing.T) {
 	})
 }
 
-// A gateway of a release without exports: it is asked once a minute, and again when its link
-// comes up.
-func TestN1_AGatewayWithoutExportsIsAskedOnceAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e := newExporter(t, 0)
-		old := &exporter{wire: listen(t), link: e.link}
-		serveOn(t, old.wire, always, acceptAll) // of an earlier release
-		r := newReceived(t, old)
-		time.Sleep(10*time.Minute + time.Second)
-		_, dials := old.observed()
-		if s := r.State(); s.Synced || !errors.Is(s.Err, errNoExports) || dials != 10 || r.calls() != 0 || r.log.String() != "" {
-			t.Errorf("%+v, %d connections, logged %s", s, dials, &r.log)
-		}
-		r.links()
-		time.Sleep(2 * look)
-		ok(t, e.Replace([]ServiceRecord{record("web", 1)}))
-		r.links(e) // upgraded
-		time.Sleep(2 * look)
-		r.is(t, "after its upgrade", record("web", 1))
-	})
-}
-
 // An importer that missed more removals than are remembered gets a snapshot.
 func TestForgottenRemovalsAreReplacedByASnapshot(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 // connection; a connection without a link is closed. accept is called with each announcement, which is valid in form. It
 // is called from several goroutines, but not after Serve has returned. Its error is a refusal: the text is sent to the
 // far end for display, so it must not contain secrets. A *Stale also tells the far end which revision is in effect. exports
-// are the Services that far ends may ask for; nil: none, as in earlier releases.
+// are the Services that far ends may ask for; nil: none.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, exports *Exports, log *slog.Logger) error {
 	var connections sync.WaitGroup
 	log = limitLog(log)

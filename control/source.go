@@ -36,9 +36,6 @@ func (s *source) close() { s.client.CloseIdleConnections() }
 // stale reports whether the gateway called its records stale recently.
 func (s *source) stale(now time.Time) bool { return now.Before(s.staleUntil) }
 
-// errNoExports is the error of a gateway of a release without exports.
-var errNoExports = errors.New("the remote gateway does not send exported Services; upgrade the remote cluster")
-
 // ask asks the gateway for what follows a position.
 func (s *source) ask(ctx context.Context, at servicePosition) (*servicePage, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+holdTime+pagePatience)
@@ -59,8 +56,6 @@ func (s *source) ask(ctx context.Context, at servicePosition) (*servicePage, err
 			return nil, fmt.Errorf("the page of exported Services %w", err)
 		}
 		return p, nil
-	case http.StatusNotFound:
-		return nil, errNoExports
 	case http.StatusServiceUnavailable:
 		return nil, errNotLoaded
 	}
@@ -69,16 +64,12 @@ func (s *source) ask(ctx context.Context, at servicePosition) (*servicePage, err
 
 // done records the result of a request. Jitter is from 0 to 1.
 func (s *source) done(err error, now time.Time, jitter float64) {
-	s.err = err
-	switch {
-	case err == nil:
+	if s.err = err; err == nil {
 		s.failures, s.next = 0, now
-	case errors.Is(err, errNoExports):
-		s.next = now.Add(spread(refresh, jitter))
-	default:
-		s.next = now.Add(backoff(s.failures, jitter))
-		s.failures++
+		return
 	}
+	s.next = now.Add(backoff(s.failures, jitter))
+	s.failures++
 }
 
 // tell logs an error that differs from the one before, and the end of one.
@@ -89,7 +80,7 @@ func (s *source) tell(log *slog.Logger) {
 		return
 	case s.err == nil:
 		log.Info("the remote gateway sends exported Services again")
-	case errors.Is(s.err, errNoExports) || errors.Is(s.err, errNotLoaded):
+	case errors.Is(s.err, errNotLoaded):
 		log.Info("exported Services are not received from this gateway", "reason", s.err)
 	default:
 		log.Warn("cannot receive exported Services; retrying", "error", plain(s.err.Error()))

@@ -172,9 +172,9 @@ func number(p v1alpha1.ServiceRecordPort) string {
 }
 
 // families sets the IP families: nil for those that this cluster gives a Service, if the
-// oldest export is of a release that does not export them. If this cluster can have none of
-// any export, they are those of the oldest one. An export conflicts that lacks one of them:
-// clients of that family do not reach its endpoints.
+// oldest export names none. If this cluster can have none of any export, they are those of the
+// oldest one. An export conflicts that lacks one of them: clients of that family do not reach
+// its endpoints.
 func (m *merging) families(possible []corev1.IPFamily) {
 	winner := m.all[0]
 	m.IPFamilies = winner.Record.IPFamilies
