@@ -57,6 +57,20 @@ var fleet = dashboard{
 				description: "Repairs after another program changed links, routes or rules of Strait. The ten nodes with most repairs.",
 				queries:     []query{{`topk(10, sum by (cluster, node) (rate(strait_node_repairs_total{cluster=~"$cluster"}[$__rate_interval])) > 0)`, "{{cluster}} {{node}}"}}},
 		}},
+		{"Offloading", []panel{
+			{title: "Pods that run in other clusters", kind: lines, unit: count, width: 8, height: 8, stacked: true,
+				description: "Pods of virtual nodes, by state. refused: the other cluster does not run them; their status has the reason.",
+				queries:     []query{{`sum by (cluster, peering, state) (strait_borrower_pods{cluster=~"$cluster"})`, "{{cluster}} {{peering}} {{state}}"}}},
+			{title: "Pods of other clusters", kind: lines, unit: count, width: 8, height: 8, stacked: true,
+				description: "Twins that run for other clusters, by state.",
+				queries:     []query{{`sum by (cluster, peering, state) (strait_lender_twins{cluster=~"$cluster"})`, "{{cluster}} {{peering}} {{state}}"}}},
+			{title: "Agents", kind: timeline, unit: unitless, width: 8, height: 8, states: true,
+				description: "Whether borrower and lender reach each other. Without it pods keep running, and the virtual node is lost after 50 s.",
+				queries: []query{
+					{`max by (cluster, peering) (strait_borrower_lender_up{cluster=~"$cluster"})`, "{{cluster}} borrows from {{peering}}"},
+					{`max by (cluster, peering) (strait_lender_borrower_up{cluster=~"$cluster"})`, "{{cluster}} lends to {{peering}}"},
+				}},
+		}},
 		{"Controller", []panel{
 			{title: "Pools", kind: bars, unit: share, width: 8, height: 8, bad: new(0.85),
 				description: "Allocated share of each address pool of the ClusterNetwork.",
