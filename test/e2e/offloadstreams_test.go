@@ -158,7 +158,8 @@ func (w *world) intrudes(t *testing.T) {
 	w.clusters[0].LoadImage(t, archive)
 	kubectl(intruder, "apply", "--filename=-")
 	kubectl("", "--namespace=shop", "wait", "pod/intruder", "--for=condition=Ready", "--timeout=10m")
-	at := net.JoinHostPort(kubectl("", "get", "node", "strait-"+peering["a"], `--output=jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`), "10250")
+	addresses := strings.Fields(kubectl("", "get", "node", "strait-"+peering["a"], `--output=jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`))
+	at := net.JoinHostPort(addresses[0], "10250")
 	inPod := func(path, token string) string {
 		out, err := w.try(t, "", "kubectl", "--context=a", "--namespace=shop", "exec", "intruder", "--", "sh", "-c",
 			fmt.Sprintf("kubectl --server=https://%s --insecure-skip-tls-verify %s get --raw='%s' 2>&1", at, token, path))
@@ -166,9 +167,9 @@ func (w *world) intrudes(t *testing.T) {
 	}
 	for _, path := range []string{"/healthz", "/containerLogs/shop/talker/talker", "/exec/shop/talker/talker?command=id&output=1", "/portForward/shop/talker"} {
 		for _, c := range []struct{ who, token, says string }{
-			{"a pod", "", "asked for the client to provide credentials"},
+			{"a pod", "", "Please enter Username"}, // kubectl after a 401 without credentials
 			{"a pod with an invalid token", "--token=invalid", "asked for the client to provide credentials"},
-			{"a pod with the token of its account", `--token="$(cat /run/secrets/kubernetes.io/serviceaccount/token)"`, "Forbidden: system:serviceaccount:shop:default may not"},
+			{"a pod with the token of its account", `--token="$(cat /var/run/secrets/kubernetes.io/serviceaccount/token)"`, "Forbidden: system:serviceaccount:shop:default may not"},
 		} {
 			if out := inPod(path, c.token); !strings.Contains(out, c.says) {
 				t.Errorf("%s asks for %s: %s", c.who, path, out)
