@@ -38,7 +38,7 @@ func (v Verdict) String() string {
 //   - Bind and Drop apply only to the version that was listed (in Kubernetes with resourceVersion, and for Drop also the
 //     UID); if the store refuses, list again. Any writer may apply them, in any order, or not at all.
 //   - A claim never changes, except for Bound.
-//   - A grant is used only while its claim exists and is bound, also after the store was restored from a backup; its
+//   - A grant is used only while its claim exists and is bound, even after the store was restored from a backup; its
 //     owner stops using it before it deletes the claim.
 //
 // Two claims are in conflict if their prefixes overlap or if they have the same purpose: the same owner and wanted prefix

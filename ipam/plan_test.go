@@ -165,7 +165,7 @@ func TestWhatMovedOnceStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// A prefix that may not keep its addresses gets others in every case, in a pool or not, also
+// A prefix that may not keep its addresses gets others in every case, in a pool or not, even
 // if it is free. What it holds already stays.
 func TestT7_WhatMayNotKeepItsAddressesGetsThoseOfAPool(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func slowRewrite(b []byte, h packet.IP, src, dst *nat.Map) []byte {
 
 // excess is what a sum of everything under a checksum has too much, modulo
 // 65535: 0 says that it is right. Translating must not change it, for then the
-// receiver judges the packet as it would have judged the one that was sent, also
+// receiver judges the packet as it would have judged the one that was sent, even
 // when part of it is missing here.
 func excess(parts ...[]byte) int { return int(slowSum(parts...)) % 0xffff }
 

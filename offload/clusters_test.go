@@ -465,7 +465,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 		t.Errorf("after a restart of both agents the twin is another, or ends")
 	}
 
-	// A twin that is deleted in the provider is made again, also without the borrower.
+	// A twin that is deleted in the provider is made again, even without the borrower.
 	stopBorrower()
 	must(t, p.b.Pods("shop").Delete(t.Context(), "web-0", metav1.DeleteOptions{}))
 	p.starts(t, p.awaitTwin(t, "web-0", twin.UID))

@@ -245,7 +245,7 @@ func TestABorrowerThatOpensStreamsWithoutEndIsRefused(t *testing.T) {
 	})
 }
 
-// A link that is silent leaves no streams, also if no connection ends.
+// A link that is silent leaves no streams, even if no connection ends.
 func TestStreamsEndWhenTheLinkIsSilent(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(j *joined){

@@ -38,7 +38,7 @@ func (f *flood) next() []byte {
 	return p.packet()
 }
 
-// Who floods takes from himself: a datagram of another is whole also when a
+// A sender that floods takes only from itself: a datagram of another is whole even when a
 // thousand fragments of the flood come between each two of its own.
 func TestT11_AFloodFromFewAddressesDoesNotHarmOthers(t *testing.T) {
 	t.Parallel()

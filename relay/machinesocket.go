@@ -40,7 +40,7 @@ func newSocket(c net.Conn) (*socket, error) {
 	return &socket{c, raw}, nil
 }
 
-// receive waits for bytes or a datagram. The caller returns the buffer to the pool, also after an error, unless it is nil.
+// receive waits for bytes or a datagram. The caller returns the buffer to the pool, even after an error, unless it is nil.
 func (s *socket) receive() (b *Buffer, n int, err error) {
 	waited := s.raw.Read(func(fd uintptr) bool {
 		b = takeBuffer()

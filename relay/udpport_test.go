@@ -166,7 +166,7 @@ func TestAllPortsOfATargetShareTheSessionOfAClientsPort(t *testing.T) {
 	}
 }
 
-// An ICMP error names the port that the client addressed, also if it has addressed another one since.
+// An ICMP error names the port that the client addressed, even if it has addressed another one since.
 func TestAnErrorNamesThePortThatIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, a := range []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()} {

@@ -15,7 +15,7 @@ import (
 )
 
 // A node calls an external address of its own side: Read sends the packets back to nodes,
-// also while nothing is for the tunnel, many receives' worth of them, whole and in pieces.
+// even while nothing is for the tunnel, many receives' worth of them, whole and in pieces.
 func TestRFC4787REQ9_ReadSendsPrefixMapsHairpinsToTheirNodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -39,7 +39,7 @@ func (x *inbox) flush() {
 		return
 	}
 	more := x.payloads
-	x.payloads = more[:0] // also if the stack panics
+	x.payloads = more[:0] // even if the stack panics
 	x.host.deliver(first, more...)
 }
 

@@ -197,7 +197,7 @@ func TestG14_WithoutTheKernelsHelpEverythingIsNotECT(t *testing.T) {
 	}
 }
 
-// G12: a flow keeps its order also when some of it is marked in transit, and some of it is
+// G12: a flow keeps its order even when some of it is marked in transit, and some of it is
 // not for marking, as retransmissions are.
 func TestG12_G14_MixedFieldsKeepTheirOrder(t *testing.T) {
 	t.Parallel()

@@ -244,7 +244,7 @@ func (p *Poller) Wait(try func() (progress bool)) error {
 var past = time.Unix(1, 0)
 
 // Wake makes try run again, so that it sees what the caller wrote before Wake. Any goroutine may call it
-// at any time, also after Close. Until try has run, further calls cost one atomic operation.
+// at any time, even after Close. Until try has run, further calls cost one atomic operation.
 func (p *Poller) Wake() {
 	if !p.woken.Swap(true) {
 		_ = p.file.SetReadDeadline(past)

@@ -16,7 +16,7 @@ import (
 var modes = []Mode{NoGRO, Wire, SameHost}
 
 // Measure builds the topologies, measures, adds the samples to a run, and removes
-// everything, also if ctx ends it early. A failed measurement is reported and left out; the
+// everything, even if ctx ends it early. A failed measurement is reported and left out; the
 // run continues.
 //
 // Each repetition has new gateways: a process is up to 10 % faster or slower than another one of

@@ -42,7 +42,7 @@ what is wrong with them, and exits.
 
 Without --config, the gateway is one of a Peering in Kubernetes and follows the objects of
 its cluster. While the API server is unreachable, it keeps forwarding with its last
-configuration, also after a restart.
+configuration, even after a restart.
 
 SIGTERM ends the gateway after it has drained.`,
 		Example: `  strait gateway --config gateway.yaml

@@ -39,7 +39,7 @@ clusters meet again, or with strait unlend.`,
 	}
 	f.cluster.register(c)
 	c.Flags().StringVar(&f.options.Peering, "from", "", "Peering of the cluster in which the pods of the node run (required)")
-	c.Flags().BoolVar(&f.options.Force, "force", false, "remove the node also while its pods have not ended")
+	c.Flags().BoolVar(&f.options.Force, "force", false, "remove the node even while its pods have not ended")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be removed and exit")
 	f.consent.register(c, "evict pods without asking")
 	c.Flags().DurationVar(&f.options.Wait, "wait", offloadWait, "how long to wait for pods to end")

@@ -29,7 +29,7 @@ remote cluster end there, with their grace periods, and have failed in the remot
 What the lender has in the namespace is deleted, with its rights; so is the namespace, if
 strait lend made it. With the last namespace, the lender is removed.
 
-The command asks before it ends pods. It works also when the Peering is deleted, and the
+The command asks before it ends pods. It works even when the Peering is deleted, and the
 lender is stopped.`,
 		Example: `  strait unlend shop --from a
   strait unlend --all --from a --context b

@@ -18,7 +18,7 @@ spec:
   homepage: https://%s
   shortDescription: Join the pod networks of clusters
   description: |
-    Strait joins the pod networks of Kubernetes clusters over WireGuard, also when they use
+    Strait joins the pod networks of Kubernetes clusters over WireGuard, even when they use
     the same pod CIDR. This plugin checks clusters, joins them, shares Services, and traces
     and verifies what crosses between them. It needs Strait in the clusters: a Helm chart.
   caveats: |

@@ -14,8 +14,8 @@ import (
 	"strait.dev/strait/test/fakekube"
 )
 
-// writesTo counts the creates and updates of a resource in namespace shop, and calls also
-// after each.
+// writesTo counts the creates and updates of a resource in namespace shop. After each it calls
+// also.
 func (f *fixture) writesTo(resource string, also func()) func() int {
 	var mu sync.Mutex
 	count := 0

@@ -91,7 +91,7 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 			[]*corev1.Node{aNode("n1", "192.0.2.1"), excluded(aNode("n2", "192.0.2.2")), excluded(aNode("n3", "192.0.2.3"))}, "n2", "192.0.2.1:30100"},
 		{"node ports: its own excluded node if there is no other", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{excluded(aNode("n1", "192.0.2.1")), excluded(aNode("n2", "192.0.2.2"))}, "n2", "192.0.2.2:30100"},
-		{"node ports with policy Local: its own node, also if that is excluded", []*corev1.Service{local},
+		{"node ports with policy Local: its own node, even if that is excluded", []*corev1.Service{local},
 			[]*corev1.Node{aNode("n1", "192.0.2.1"), excluded(aNode("n2", "192.0.2.2"))}, "n2", "192.0.2.2:30100"},
 		{"node ports of one IP family", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n1", "2001:db8::1", "192.0.2.1"), aNode("n2", "2001:db8::2")}, "n1", "192.0.2.1:30100"},

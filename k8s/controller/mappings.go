@@ -104,7 +104,7 @@ func mappingStatus(m *v1alpha1.AddressMapping, p *plan, pods gatewayPods, inForc
 }
 
 // reserved returns the condition Reserved of a mapping. Once it is true, gateways serve the
-// mapping, also while the ClusterNetwork is not ready, because held claims are kept.
+// mapping, even while the ClusterNetwork is not ready, because held claims are kept.
 func (p *plan) reserved(m *v1alpha1.AddressMapping, inForce []claims.Spec) metav1.Condition {
 	refused, ok := p.unmapped[m.Name]
 	claimed := slices.ContainsFunc(inForce, func(spec claims.Spec) bool {

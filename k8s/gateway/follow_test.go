@@ -59,7 +59,7 @@ func TestF16_ADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) 
 	w.eventually(t, "both nodes", w.has("strait_nodes 2"))
 	must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	w.eventually(t, "no node", w.has("strait_nodes 0"))
-	w.eventually(t, "nothing granted, also after a restart", func() bool {
+	w.eventually(t, "nothing granted, even after a restart", func() bool {
 		return !strings.Contains(w.inForce(), "10.0.0.0/16") && !strings.Contains(w.inForce(), "10.71.0.0/16")
 	})
 	if !w.ready() {

@@ -138,7 +138,7 @@ func TestT10_TheRecordsOfAPeeringHaveABudgetOfBytes(t *testing.T) {
 	}
 }
 
-// A far end that changes one Service all the time causes one write per second, also if it
+// A far end that changes one Service all the time causes one write per second, even if it
 // removes it in between.
 func TestT10_OneServiceIsWrittenOncePerSecond(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestAChangeIsWrittenAtOnceWhileAnotherServiceChanges(t *testing.T) {
 }
 
 // What the Peering permits is imported at once, as after a restart of the remote cluster.
-// Afterwards writes have a rate, which the report states, also if the receiver begins again.
+// Afterwards writes have a rate, which the report states, even if the receiver begins again.
 func TestT10_WritesHaveABudgetThatARestartOfReceivingDoesNotRenew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

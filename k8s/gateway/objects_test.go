@@ -125,7 +125,7 @@ func (w *fixture) podAddresses(t *testing.T, node string, addresses ...v1alpha1.
 	kube.Edit(t, w.admin.NodeAttachments(), node, func(n *v1alpha1.NodeAttachment) { n.Spec.PodAddresses = addresses })
 }
 
-// A list without objects causes no event, also if it is the last one.
+// A list without objects causes no event, even if it is the last one.
 func TestTheLastListIsSignalledAlsoWhenItIsEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakekube.New()

@@ -466,7 +466,7 @@ func FuzzImportPolicy(f *testing.F) {
 }
 
 // 2 000 Services with 50 000 endpoints cost a gateway that exports and receives them less than
-// 32 MiB, also while it lists them.
+// 32 MiB, even while it lists them.
 func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
 	if !alone.Process(t) {
 		return // what other tests leave becomes garbage at any time

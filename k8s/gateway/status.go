@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	reportCheck   = time.Second      // how often the report is checked, also if no link goes up or down
+	reportCheck   = time.Second      // how often the report is checked, even if no link goes up or down
 	reportRate    = 1                // writes per second: the remote cluster may cause changes at any rate
 	reportBurst   = 4                // writes at once: links that are lost together are not lost in the same moment
 	heardInterval = 10 * time.Second // of writes of what the remote cluster says

@@ -72,7 +72,7 @@ func TestReportsAreWrittenAtOnceButNotAtAnyRate(t *testing.T) {
 	})
 }
 
-// The remote cluster announces something else every second, also while links go up and down.
+// The remote cluster announces something else every second, even while links go up and down.
 func TestT10_WhatTheRemoteClusterSaysIsWrittenSeldom(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {

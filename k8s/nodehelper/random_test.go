@@ -13,7 +13,7 @@ import (
 	"strait.dev/strait/nodeprobe"
 )
 
-// For any objects, the desired state of the kernel is valid, also after parts of it were
+// For any objects, the desired state of the kernel is valid, even after parts of it were
 // withdrawn.
 func TestDesireIsAlwaysValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))

@@ -106,7 +106,7 @@ func carried(p v1alpha1.ServiceRecordPort) bool {
 
 // planPorts makes the status of a ReceivedService name the ports of gateways that stand for
 // the Service, none if it is refused or headless. A new Service costs one write. The ports
-// are those that the status names, also if it cannot be written. The note says which ports
+// are those that the status names, even if it cannot be written. The note says which ports
 // of the Service have none.
 func (r *reconciliation) planPorts(ctx context.Context, object *v1alpha1.ReceivedService, refused bool) (ports []v1alpha1.GatewayServicePort, note string, err error) {
 	var missing []string

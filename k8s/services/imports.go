@@ -73,7 +73,7 @@ func (r *reconciliation) importAll(ctx context.Context, all []source) (problem s
 			Message: fmt.Sprintf("the Services of this cluster have the IP families %v only", r.cluster.families)}))
 	}
 	// What follows does not wait for what the API server refuses: connections need the
-	// endpoints, and an object that exists serves them also if it is out of date.
+	// endpoints, and an object that exists serves them even if it is out of date.
 	derived, ready, failed := r.writeDerived(ctx, is, merged)
 	err = cmp.Or(err, failed)
 	if derived != nil {

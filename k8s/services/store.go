@@ -183,7 +183,7 @@ func (s *store[T, L]) forget(key string) {
 }
 
 // unconfirmed are the Services of which something was written for which confirmTime has not
-// passed yet. They are reconciled again then, also if they were meanwhile: an object that was
+// passed yet. They are reconciled again then, even if they were meanwhile: an object that was
 // deleted before the response to its write arrived counts until then.
 type unconfirmed struct {
 	mu    sync.Mutex

@@ -106,7 +106,7 @@ type consent struct {
 func Run(ctx context.Context, o Options) error {
 	holder := make([]byte, 16)
 	_, _ = rand.Read(holder) // never fails
-	defer o.Listener.Close() // also if it does not serve
+	defer o.Listener.Close() // even if it does not serve
 	own, err := client.New(o.API)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type Slot struct {
 	Peering         string
 	Namespace, Name string
 	Lent            bool // the namespace is lent to the Peering
-	Read            bool // Record and Twin are known, also if there are none
+	Read            bool // Record and Twin are known, even if there are none
 
 	Listed   bool                    // a list is known
 	Want     *protocol.Pod           // its entry; nil: none

@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 		peerings: o.Client.Peerings().Cache(o.Peering),
 		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space),
 	}
-	defer o.Listener.Close() // also if it does not serve
+	defer o.Listener.Close() // even if it does not serve
 	transport, err := o.Client.Streams()
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func header(r *http.Request, upgrade bool) http.Header {
 }
 
 // accept returns why an answer is no stream; otherwise it leaves of its header what a stream needs.
-// Its caller closes the connection of one that is none, also if it is upgraded.
+// Its caller closes the connection of one that is none, even if it is upgraded.
 func accept(answer *http.Response, r *http.Request, upgrade bool) error {
 	want, kept := http.StatusOK, http.Header{"Content-Type": {"text/plain"}}
 	if upgrade {

@@ -243,7 +243,7 @@ func TestTheNumberOfStreamsIsLimited(t *testing.T) {
 	})
 }
 
-// A stream that is idle stays; it ends with its session, also if its client reads nothing.
+// A stream that is idle stays; it ends with its session, even if its client reads nothing.
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	pours := func(w http.ResponseWriter, _ *http.Request) {

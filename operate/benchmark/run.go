@@ -32,7 +32,7 @@ type Options struct {
 
 // Run measures a peering and adds the samples to a run. Subjects alternate, and every other
 // repetition is in reverse order, so that drift affects all alike. A failed test is not
-// repeated, and the others continue. Nothing is left in the clusters, also when ctx ends.
+// repeated, and the others continue. Nothing is left in the clusters, even when ctx ends.
 func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (err error) {
 	if o.Say == nil {
 		o.Say = func(string) {}

@@ -14,7 +14,7 @@ import (
 
 // reachableServiceType returns a Service type with which the gateways of a cluster can be
 // reached: LoadBalancer if another Service has an address from a load balancer, otherwise
-// NodePort, also if Services may not be read.
+// NodePort, even if Services may not be read.
 func (c Cluster) reachableServiceType(ctx context.Context) corev1.ServiceType {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

@@ -36,7 +36,7 @@ func ciliumFindings(f *facts, name string) (all []findings.Finding) {
 		found := findings.New("STRAIT-C008", findings.Warning, f.name, "Google does not document whether packets of pods pass the routing of the nodes' kernels with %s: Strait was not tried with it", name)
 		found.Remedy = "Run strait verify after joining the clusters; if it fails, install with the chart's value node.enabled=false."
 		all = append(all, found)
-	case !known: // also if they may not be read
+	case !known: // even if they may not be read
 		all = append(all, findings.New("STRAIT-C008", findings.Skipped, f.name, "the settings of %s cannot be read", name))
 	case routesInEBPF(settings):
 		found := findings.New("STRAIT-C008", findings.Warning, f.name,

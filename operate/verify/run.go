@@ -32,7 +32,7 @@ func (o *Options) say(line string) {
 // Run tests all paths between two joined clusters in both directions. peering is the name
 // of the local cluster's Peering; empty: its only one with the other cluster. An error
 // means that the test could not run; failed checks are in the report. Agents are removed at
-// the end, also when ctx ends early, unless they are to be kept.
+// the end, even when ctx ends early, unless they are to be kept.
 func Run(ctx context.Context, local, remote operator.Cluster, peering string, o Options) (r *Report, err error) {
 	began := time.Now()
 	a, b, err := operator.Pair(ctx, local, remote, peering)

@@ -65,7 +65,7 @@ func (c *Client) StartStreams(s Streams) error {
 	return err
 }
 
-// StopStreams stops all streams of StartStreams, also if that failed.
+// StopStreams stops all streams of StartStreams, even if that failed.
 func (c *Client) StopStreams() error {
 	_, err := call[Nothing](c, "StopStreams", Nothing(false))
 	return err

@@ -158,7 +158,7 @@ type ServiceRecordEndpoint struct {
 	// +optional
 	Ready bool `json:"ready,omitempty"`
 
-	// Serving is true if the endpoint is ready, also while it terminates.
+	// Serving is true if the endpoint is ready, even while it terminates.
 	// +optional
 	Serving bool `json:"serving,omitempty"`
 
