@@ -177,3 +177,22 @@ func newKeyPair(t *testing.T) keyPair {
 	}
 	return keyPair{private: private, public: key.PublicKey().Bytes()}
 }
+
+// reload makes a change and waits until a reload with that result has been counted.
+func (g *gateway) reload(t *testing.T, result string, change func()) {
+	t.Helper()
+	count := func() float64 { return g.metric(t, "strait_config_reloads_total", `result="`+result+`"`) }
+	before := count()
+	change()
+	eventually(t, "another reload with result "+result, func() bool { return count() > before })
+}
+
+// statusField returns a line of /proc/PID/status, its columns joined by single spaces.
+func statusField(status, field string) (string, bool) {
+	for line := range strings.Lines(status) {
+		if key, value, ok := strings.Cut(line, ":"); ok && key == field {
+			return strings.Join(strings.Fields(value), " "), true
+		}
+	}
+	return "", false
+}

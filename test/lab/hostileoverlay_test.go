@@ -8,11 +8,6 @@ import (
 	"testing"
 )
 
-// overlayAt is the gateway's endpoint for an encapsulation.
-func (s *site) overlayAt(encapsulation string) netip.AddrPort {
-	return netip.AddrPortFrom(s.gw4, overlayPort[encapsulation])
-}
-
 // validPacket returns a marked but otherwise valid packet: from a pod of A to the pod of B.
 func (h *hostile) validPacket(n uint8) []byte {
 	a := h.top.a

@@ -5,8 +5,6 @@ package lab
 import (
 	"encoding/binary"
 	"net/netip"
-
-	"golang.org/x/crypto/blake2s"
 )
 
 // Packets that no correct host sends. They are complete, so that only the intended fault is
@@ -110,22 +108,4 @@ func frameOf(encapsulation string, vni uint32, inner []byte) []byte {
 		b[8+12], b[8+13] = 0x86, 0xdd
 	}
 	return b
-}
-
-// handshakeInitiation returns a message that is valid except for the key: with a first MAC,
-// which every sender that knows the gateway's public key can compute (WireGuard white
-// paper, section 5.4.4).
-func handshakeInitiation(to []byte, random []byte) []byte {
-	m := make([]byte, 148)
-	copy(m, random)
-	copy(m, []byte{1, 0, 0, 0})
-	key := blake2s.Sum256(append([]byte("mac1----"), to...))
-	mac, err := blake2s.New128(key[:])
-	if err != nil {
-		panic(err) // the key has the right length
-	}
-	mac.Write(m[:116])
-	copy(m[116:], mac.Sum(nil))
-	clear(m[132:]) // no second MAC: there was no cookie
-	return m
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/blake2s"
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun/tuntest"
@@ -98,4 +99,22 @@ func (p *wireGuardPeer) shookHands(t *testing.T) bool {
 		}
 	}
 	return false
+}
+
+// handshakeInitiation returns a message that is valid except for the key: with a first MAC,
+// which every sender that knows the gateway's public key can compute (WireGuard white
+// paper, section 5.4.4).
+func handshakeInitiation(to []byte, random []byte) []byte {
+	m := make([]byte, 148)
+	copy(m, random)
+	copy(m, []byte{1, 0, 0, 0})
+	key := blake2s.Sum256(append([]byte("mac1----"), to...))
+	mac, err := blake2s.New128(key[:])
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	mac.Write(m[:116])
+	copy(m[116:], mac.Sum(nil))
+	clear(m[132:]) // no second MAC: there was no cookie
+	return m
 }

@@ -109,24 +109,10 @@ func sendFrom(t *testing.T, n *namespace, src netip.Addr, to netip.AddrPort, dat
 	}
 }
 
-// edit overwrites bytes.
-func edit(b []byte, at int, with ...byte) []byte {
-	copy(b[at:], with)
-	return b
-}
-
 // withTTL sets an IPv4 packet's TTL and header checksum.
 func withTTL(b []byte, ttl byte) []byte {
 	b[8] = ttl
 	binary.BigEndian.PutUint16(b[10:], 0)
 	binary.BigEndian.PutUint16(b[10:], ^onesSum(0, b[:20]))
 	return b
-}
-
-// toPort matches UDP packets to a port.
-func toPort(port uint16) func([]byte) bool {
-	return func(frame []byte) bool {
-		p, ok := ipOf(frame)
-		return ok && p.proto == protoUDP && len(p.payload) >= 8 && binary.BigEndian.Uint16(p.payload[2:]) == port
-	}
 }

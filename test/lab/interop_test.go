@@ -32,24 +32,6 @@ func TestInteropKernelGatewayWithStrait(t *testing.T) {
 	exchangeBothDirections(t, top)
 }
 
-// needWireGuard skips the test if the kernel or the machine lacks parts of a kernel
-// gateway.
-func needWireGuard(t *testing.T) {
-	t.Helper()
-	if leftOut != "" {
-		t.Skip(leftOut)
-	}
-	scratch := newNamespace(t, serial.Add(1), "scratch", nil)
-	if !kernelHas(scratch, "wireguard") {
-		t.Skip("interop left out: this kernel has no WireGuard; run: test/guest/run-lab")
-	}
-	for _, tool := range []string{"wg", "nft"} {
-		if _, err := scratch.try(tool, "--version"); err != nil {
-			t.Skipf("interop left out: %s does not run (%v); run: apt-get install -y wireguard-tools nftables", tool, err)
-		}
-	}
-}
-
 // exchangeBothDirections pings and transfers checked TCP bytes from each pod to the other,
 // in both families.
 func exchangeBothDirections(t *testing.T, top *topology) {

@@ -11,21 +11,6 @@ import (
 	"testing"
 )
 
-// wireGuardType returns the type of the WireGuard message in an Ethernet frame, or 0.
-func wireGuardType(frame []byte) byte {
-	p, ok := ipOf(frame)
-	if !ok || p.proto != protoUDP || len(p.payload) < 8+4 {
-		return 0
-	}
-	return p.payload[8]
-}
-
-// linkUp reports the state of the gateway's only link.
-func (g *gateway) linkUp(t *testing.T) bool {
-	t.Helper()
-	return g.metric(t, "strait_link_up") == 1
-}
-
 func TestOneSideMayWaitForTheOther(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {

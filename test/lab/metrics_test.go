@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,4 +105,16 @@ func eventually(t *testing.T, condition string, done func() bool) {
 		time.Sleep(pause)
 		return false
 	})
+}
+
+// linkUp reports the state of the gateway's only link.
+func (g *gateway) linkUp(t *testing.T) bool {
+	t.Helper()
+	return g.metric(t, "strait_link_up") == 1
+}
+
+// logged returns how often a text is in the gateway's log.
+func (g *gateway) logged(text string) int {
+	log, _ := os.ReadFile(g.logFile())
+	return strings.Count(string(log), text)
 }

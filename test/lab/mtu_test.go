@@ -7,22 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/test/wait"
-)
-
-const (
-	// linkMTU is the MTU of the underlay in the topology.
-	linkMTU = 1500
-	// innerMTU is the inner MTU of a link with WireGuard over IPv4: linkMTU minus outer
-	// IPv4, UDP and WireGuard. The Geneve leg adds 50 bytes and leaves more.
-	innerMTU = linkMTU - 20 - 8 - 32
-	// smallMTU is the MTU of some scenarios. It differs from every MTU of the nodes' links.
-	smallMTU = 1300
 )
 
 func TestPathMTUDiscovery(t *testing.T) {
@@ -146,38 +135,7 @@ func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
 	}
 }
 
-// discover sends ever smaller packets that must not be fragmented, like path MTU discovery,
-// until one is answered.
-func discover(t *testing.T, w direction) (mtu int) {
-	t.Helper()
-	for range 6 {
-		mtu = routeMTU(t, w)
-		if _, err := w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(mtu-ipHeader(w.src)-8), w.seen.String()); err == nil {
-			return mtu
-		}
-	}
-	t.Fatalf("no answer to a packet of the learned path MTU, %d: %s", mtu, w.from.run(t, "ip", "route", "get", w.seen.String()))
-	return 0
-}
-
-// routeMTU returns the path MTU in the sending pod's kernel.
-func routeMTU(t *testing.T, w direction) int {
-	t.Helper()
-	m := mtuText.FindStringSubmatch(w.from.run(t, "ip", "route", "get", w.seen.String()))
-	if m == nil {
-		return linkMTU // nothing learned
-	}
-	mtu, err := strconv.Atoi(m[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mtu
-}
-
-var (
-	mtuText    = regexp.MustCompile(` mtu (\d+)`)
-	tooBigText = regexp.MustCompile(`Frag needed|Packet too big|[Mm]essage too long`)
-)
+var tooBigText = regexp.MustCompile(`Frag needed|Packet too big|[Mm]essage too long`)
 
 // sendUnfragmented sends UDP datagrams of exactly that size, which must not be fragmented,
 // and expects their echo.
@@ -196,20 +154,4 @@ func sendUnfragmented(t *testing.T, w direction, mtu int) {
 	if err := echoAfterErrors(t, c, make([]byte, mtu-ipHeader(w.src)-8), listenOn(t, w.to, "eth0", tooBigKind(w.src)), 3); err != nil {
 		t.Error(err)
 	}
-}
-
-// tooBigKind matches fragmentation needed (RFC 792) or packet too big (RFC 4443).
-func tooBigKind(a netip.Addr) func([]byte) bool {
-	if a.Is4() {
-		return icmpKind(3, 4)
-	}
-	return icmpKind(2, 0)
-}
-
-// ipHeader returns the length of an IP header without options of a's family.
-func ipHeader(a netip.Addr) int {
-	if a.Is4() {
-		return 20
-	}
-	return 40
 }

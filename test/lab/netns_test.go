@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"strait.dev/strait/nodeprobe"
 )
 
 // The scenarios of the kernel's WireGuard self-test
@@ -291,4 +293,15 @@ func (g *gateway) secret(t *testing.T, name, text string) (file string) {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// A plain WireGuard answers no link probes, and its link carries traffic all the same.
+func TestAPlainWireGuardPeerCountsAsALinkThatIsUp(t *testing.T) {
+	t.Parallel()
+	withEachReference(t, func(t *testing.T, k kind) {
+		l := buildNetns(t, k, netnsOptions{})
+		told := proberOf(t, l.a)
+		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
+		told(nodeprobe.LinksUp, gatewayInternal[0])
+	})
 }

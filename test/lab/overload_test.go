@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -166,12 +164,6 @@ func probes(t *testing.T, a, b *gateway) (sent, lost, age float64) {
 		lost += g.metric(t, "strait_link_probes_lost_total")
 	}
 	return sent, lost, a.metric(t, "strait_wireguard_handshake_age_seconds")
-}
-
-// logged returns how often a text is in the gateway's log.
-func (g *gateway) logged(text string) int {
-	log, _ := os.ReadFile(g.logFile())
-	return strings.Count(string(log), text)
 }
 
 // through returns how many packets per second cross in both directions of a flood with this rate.

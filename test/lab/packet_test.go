@@ -167,3 +167,34 @@ func overlayFrame(encapsulation string, vni uint32, inner []byte) []byte {
 	}
 	return append(append(header, ethernet...), inner...)
 }
+
+// wireGuardType returns the type of the WireGuard message in an Ethernet frame, or 0.
+func wireGuardType(frame []byte) byte {
+	p, ok := ipOf(frame)
+	if !ok || p.proto != protoUDP || len(p.payload) < 8+4 {
+		return 0
+	}
+	return p.payload[8]
+}
+
+// ipHeader returns the length of an IP header without options of a's family.
+func ipHeader(a netip.Addr) int {
+	if a.Is4() {
+		return 20
+	}
+	return 40
+}
+
+// edit overwrites bytes.
+func edit(b []byte, at int, with ...byte) []byte {
+	copy(b[at:], with)
+	return b
+}
+
+// toPort matches UDP packets to a port.
+func toPort(port uint16) func([]byte) bool {
+	return func(frame []byte) bool {
+		p, ok := ipOf(frame)
+		return ok && p.proto == protoUDP && len(p.payload) >= 8 && binary.BigEndian.Uint16(p.payload[2:]) == port
+	}
+}

@@ -38,16 +38,6 @@ func TestT5_GatewayHasNoPrivilege(t *testing.T) {
 	}
 }
 
-// statusField returns a line of /proc/PID/status, its columns joined by single spaces.
-func statusField(status, field string) (string, bool) {
-	for line := range strings.Lines(status) {
-		if key, value, ok := strings.Cut(line, ":"); ok && key == field {
-			return strings.Join(strings.Fields(value), " "), true
-		}
-	}
-	return "", false
-}
-
 func TestTerminationDrains(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})

@@ -97,12 +97,3 @@ func TestInvalidConfigurationChangesNothing(t *testing.T) {
 	datagrams.stop(t)
 	top.b.gateway.reload(t, "ok", func() { top.b.gateway.writeConfig(t) })
 }
-
-// reload makes a change and waits until a reload with that result has been counted.
-func (g *gateway) reload(t *testing.T, result string, change func()) {
-	t.Helper()
-	count := func() float64 { return g.metric(t, "strait_config_reloads_total", `result="`+result+`"`) }
-	before := count()
-	change()
-	eventually(t, "another reload with result "+result, func() bool { return count() > before })
-}

@@ -3,13 +3,6 @@
 package lab
 
 import (
-	"fmt"
-	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,9 +13,6 @@ const (
 	stopFor      = 5 * time.Second
 	resumeWithin = time.Second
 )
-
-// mostRounds is how often a test is repeated that a busy machine has disturbed.
-const mostRounds = 10
 
 // A gateway that was stopped continues as if nothing had happened: it does not blame its links, and its sessions
 // stay. B waits for A to initiate, so that no handshake of B hides what A does.
@@ -122,62 +112,4 @@ func stop(t *testing.T, top *topology, meanwhile func()) (silent, gap time.Durat
 	gap = time.Duration(a.metric(t, "strait_process_longest_gap_seconds") * float64(time.Second))
 	t.Logf("A did not run for %v, and pings got no answer for %v", gap.Round(time.Millisecond), silent)
 	return silent, gap
-}
-
-// pings are the lines of a ping.
-type pings struct {
-	output string
-	stop   func()
-}
-
-// pingInterval is the time between two requests.
-const pingInterval = 50 * time.Millisecond
-
-// startPings pings until the test ends, or stop is called.
-func startPings(t *testing.T, from *namespace, to netip.Addr) pings {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "pings")
-	output, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer output.Close()
-	cmd := exec.Command("ping", "-n", "-i", fmt.Sprint(pingInterval.Seconds()), to.String())
-	cmd.Stdout, cmd.Stderr = output, output
-	if err := from.in(cmd.Start); err != nil {
-		t.Fatal(err)
-	}
-	p := pings{file, sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})}
-	t.Cleanup(p.stop)
-	return p
-}
-
-// pingsRead is what a ping has printed.
-type pingsRead struct {
-	replies int
-	silence time.Duration // of the longest run of requests without a reply; a ping that does not run itself sends none
-}
-
-func (p pings) read(t *testing.T) (is pingsRead) {
-	t.Helper()
-	output, err := os.ReadFile(p.output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := 0
-	for line := range strings.Lines(string(output)) {
-		_, rest, reply := strings.Cut(line, " icmp_seq=")
-		var number int
-		if n, _ := fmt.Sscanf(rest, "%d ttl=", &number); n == 0 || !reply || !strings.HasSuffix(line, "\n") {
-			continue
-		}
-		if is.replies++; is.replies > 1 {
-			is.silence = max(is.silence, time.Duration(number-last-1)*pingInterval)
-		}
-		last = number
-	}
-	return is
 }

@@ -201,3 +201,13 @@ func family(a netip.Addr) int {
 	}
 	return 1
 }
+
+const (
+	// linkMTU is the MTU of the underlay in the topology.
+	linkMTU = 1500
+	// innerMTU is the inner MTU of a link with WireGuard over IPv4: linkMTU minus outer
+	// IPv4, UDP and WireGuard. The Geneve leg adds 50 bytes and leaves more.
+	innerMTU = linkMTU - 20 - 8 - 32
+	// smallMTU is the MTU of some scenarios. It differs from every MTU of the nodes' links.
+	smallMTU = 1300
+)

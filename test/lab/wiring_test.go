@@ -169,3 +169,8 @@ func likeAWire(t *testing.T, n *namespace, dev string) {
 	n.run(t, "ethtool", "-K", dev, "tx", "off", "tso", "off", "tx-udp-segmentation", "off", "tx-gso-list", "off",
 		"tx-udp_tnl-segmentation", "off", "tx-udp_tnl-csum-segmentation", "off")
 }
+
+// overlayAt is the gateway's endpoint for an encapsulation.
+func (s *site) overlayAt(encapsulation string) netip.AddrPort {
+	return netip.AddrPortFrom(s.gw4, overlayPort[encapsulation])
+}
