@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"strait.dev/strait/test/program"
 )
 
 // unprivileged is the user ID of the gateways.
@@ -66,7 +68,7 @@ func newGateway(t *testing.T, s, other *site, key keyPair, peer []byte) *gateway
 // any.
 func (g *gateway) start(t *testing.T) {
 	t.Helper()
-	binary, err := straitBinary()
+	binary, err := program.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,12 +104,12 @@ func (h *hostile) renumberSecondNode(t *testing.T, i int) {
 // joinAttackers connects the attacker pod and the outsider.
 func (h *hostile) joinAttackers(t *testing.T) {
 	t.Helper()
-	e, a, id := &h.attackers, h.top.a, serial.Add(1)
+	e, a := &h.attackers, h.top.a
 	e.pod4, e.pod6 = addr("10.0.1.66"), addr("fd00:10:0:1::66")
 	e.at = netip.AddrPortFrom(addr("198.51.100.1"), wireGuardPort)
 	host := map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"}
 
-	e.pod = newNamespace(t, id, "attacker", host)
+	e.pod = newNamespace(t, "attacker", host)
 	connect(t, e.pod, "eth0", a.node, "attacker")
 	a.node.ip(t, fmt.Sprintf("addr add %[1]s/32 dev attacker\naddr add %[2]s/128 dev attacker nodad\nroute add %[3]s dev attacker\nroute add %[4]s dev attacker",
 		a.bridge4, a.bridge6, e.pod4, e.pod6))
@@ -122,7 +122,7 @@ route add %[4]s dev eth0
 route add default via %[4]s dev eth0
 `, e.pod4, e.pod6, a.bridge4, a.bridge6))
 
-	e.outsider = newNamespace(t, id, "outsider", host)
+	e.outsider = newNamespace(t, "outsider", host)
 	connect(t, e.outsider, "eth0", a.gw, "wan2")
 	a.gw.ip(t, fmt.Sprintf("addr add %s/30 dev wan2\nroute add 198.51.100.0/24 via %s", e.at.Addr(), outsiderAddr))
 	e.outsider.ip(t, fmt.Sprintf("addr add %s/30 dev eth0", outsiderAddr))

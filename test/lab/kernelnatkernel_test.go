@@ -44,19 +44,15 @@ const (
 // lines for ip. Without an encapsulation it uses what the kernel supports, Geneve first.
 func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelRouter {
 	t.Helper()
-	if leftOut != "" {
-		t.Skip(leftOut)
-	}
-	id := serial.Add(1)
 	quiet := map[string]string{
 		"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv6/conf/default/router_solicitations": "0", "ipv6/conf/default/accept_dad": "0",
 	}
-	node, far := newNamespace(t, id, "node", quiet), newNamespace(t, id, "far", quiet)
+	node, far := newNamespace(t, "node", quiet), newNamespace(t, "far", quiet)
 	quiet["ipv4/ip_forward"], quiet["ipv6/conf/all/forwarding"] = "1", "1"
 	// Every error that the kernel sends is compared: there must be no others.
 	quiet["ipv4/icmp_ratelimit"], quiet["ipv6/icmp/ratelimit"] = "0", "0"
-	k := &kernelRouter{encapsulation: encapsulation, router: newNamespace(t, id, "router", quiet)}
+	k := &kernelRouter{encapsulation: encapsulation, router: newNamespace(t, "router", quiet)}
 	raiseICMPLimit(t, k.router)
 	switch has := kernelEncapsulation(k.router); {
 	case encapsulation == "":

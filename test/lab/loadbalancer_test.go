@@ -114,7 +114,7 @@ type balancedLinks struct {
 func balance(t *testing.T, idle time.Duration, source, health bool) *balancedLinks {
 	t.Helper()
 	l := &balancedLinks{topology: wire(t, options{}), health: health}
-	l.balancer = newNamespace(t, serial.Add(1), "balancer", map[string]string{"ipv4/ip_forward": "1"})
+	l.balancer = newNamespace(t, "balancer", map[string]string{"ipv4/ip_forward": "1"})
 	connect(t, l.a.gw, "balancer", l.balancer, "front")
 	connect(t, l.b.gw, "balancer", l.balancer, "back")
 	l.balancer.ip(t, "addr add 198.51.100.1/24 dev front\naddr add 198.18.0.1/24 dev back")

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/program"
 )
 
 // tools are the programs that scenarios run inside the namespaces, and their Debian
@@ -29,6 +28,14 @@ var workDir string
 // leftOut is why no lab can run on this machine, or empty.
 var leftOut = missing()
 
+// needLab skips the test with the reason if no lab can run on this machine.
+func needLab(t *testing.T) {
+	t.Helper()
+	if leftOut != "" {
+		t.Skip(leftOut)
+	}
+}
+
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
@@ -44,6 +51,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(workDir)
+	defer program.Remove()
 	if err := os.Chmod(workDir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -76,18 +84,3 @@ func mayMakeNamespaces() error {
 	}()
 	return <-tried
 }
-
-// straitBinary is the gateway under test: $STRAIT_BINARY, else built once per run from this
-// tree.
-var straitBinary = sync.OnceValues(func() (string, error) {
-	if given := os.Getenv("STRAIT_BINARY"); given != "" {
-		return given, nil
-	}
-	path := filepath.Join(workDir, "strait")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "strait.dev/strait/cmd/strait")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
-	}
-	return path, nil
-})

@@ -58,7 +58,7 @@ func manyNode(s *site, i int) nodeConfig {
 // joinManyNodes creates the namespace of all nodes, whose addresses are local in it.
 func joinManyNodes(t *testing.T, s *site) *manyNodes {
 	t.Helper()
-	n := newNamespace(t, serial.Add(1), "many", nil)
+	n := newNamespace(t, "many", nil)
 	connect(t, n, "gw0", s.gw, "eth1")
 	n.ip(t, fmt.Sprintf("addr add 10.0.3.1/32 dev gw0\nroute add %s dev gw0 src 10.0.3.1\nroute add local 10.100.0.0/16 dev lo", s.gw4))
 	s.gw.ip(t, fmt.Sprintf("route add 10.0.3.1 dev eth1 src %s\nroute add 10.100.0.0/16 via 10.0.3.1 dev eth1", s.gw4))

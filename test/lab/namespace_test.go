@@ -22,6 +22,7 @@ import (
 // leftovers of one that was killed.
 const namePrefix = "strait-lab-"
 
+// serial is the number of namespaces so far.
 var serial atomic.Int32
 
 // home is the namespace in which this process was started.
@@ -42,11 +43,12 @@ type namespace struct {
 	fd   int
 }
 
-// newNamespace creates a namespace that is removed when the test ends. sysctls are set
-// before any link exists.
-func newNamespace(t *testing.T, topology int32, role string, sysctls map[string]string) *namespace {
+// newNamespace creates a namespace that is removed when the test ends, or skips the test with
+// the reason. sysctls are set before any link exists.
+func newNamespace(t *testing.T, role string, sysctls map[string]string) *namespace {
 	t.Helper()
-	n := &namespace{role: role, name: fmt.Sprintf("%s%d-%d-%s", namePrefix, os.Getpid(), topology, role)}
+	needLab(t)
+	n := &namespace{role: role, name: fmt.Sprintf("%s%d-%d-%s", namePrefix, os.Getpid(), serial.Add(1), role)}
 	if out, err := exec.Command("ip", "netns", "add", n.name).CombinedOutput(); err != nil {
 		t.Fatalf("ip netns add %s: %v\n%s", n.name, err, out)
 	}

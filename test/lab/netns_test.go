@@ -66,9 +66,7 @@ const (
 // withEachReference runs a scenario against wireguard-go and against the kernel's WireGuard.
 func withEachReference(t *testing.T, scenario func(t *testing.T, k kind)) {
 	t.Helper()
-	if leftOut != "" {
-		t.Skip(leftOut)
-	}
+	needLab(t)
 	for _, k := range []kind{wireGuardGo, kernelWireGuard} {
 		t.Run(string(k), func(t *testing.T) {
 			k.need(t)
@@ -139,13 +137,12 @@ func (l *netnsLab) wire(t *testing.T, mtu int) (end *namespace) {
 		podNet4: netip.MustParsePrefix("10.0.1.0/24"), podNet6: netip.MustParsePrefix("fd00:10:0:1::/64"),
 		remote: seenAs("10.71.0.0/16", "fd00:71::/48", "10.73.0.0/16", "fd00:73::/48"),
 	}
-	id := serial.Add(1)
-	l.a.makeNamespaces(t, id)
-	l.net = newNamespace(t, id, "net", map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
+	l.a.makeNamespaces(t)
+	l.net = newNamespace(t, "net", map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 		"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"})
 	// No router solicitations or multicast reports: the reference sends only what the test
 	// requests.
-	end = newNamespace(t, id, "ref", map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+	end = newNamespace(t, "ref", map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv6/conf/default/addr_gen_mode": "1", "ipv6/conf/default/router_solicitations": "0"})
 	l.a.encapsulation = kernelEncapsulation(l.a.node)
 	l.a.underlay = l.a.gw4

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -61,11 +62,14 @@ type wireGuard struct {
 	key    keyPair
 }
 
+// devices is how many devices of the reference there were so far.
+var devices atomic.Int32
+
 // startWireGuard creates a device with a new key, up and without addresses or peers. It is
 // removed when the test ends.
 func startWireGuard(t *testing.T, k kind, ns *namespace, port int) *wireGuard {
 	t.Helper()
-	w := &wireGuard{ns: ns, device: fmt.Sprintf("wg%d-%d", os.Getpid(), serial.Add(1)), key: newKeyPair(t)}
+	w := &wireGuard{ns: ns, device: fmt.Sprintf("wg%d-%d", os.Getpid(), devices.Add(1)), key: newKeyPair(t)}
 	if k == kernelWireGuard {
 		ns.ip(t, "link add "+w.device+" type wireguard")
 	} else {

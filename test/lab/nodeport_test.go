@@ -44,7 +44,7 @@ func buildNodePorts(t *testing.T, program, mode string) *nodePorts {
 	t.Helper()
 	p := &nodePorts{topology: build(t, options{})}
 	a, b := p.a, p.b
-	p.client = newNamespace(t, serial.Add(1), "client", nil)
+	p.client = newNamespace(t, "client", nil)
 	connect(t, p.client, "eth0", a.node, "lan0")
 	p.client.ip(t, fmt.Sprintf("addr add %s/24 dev eth0", lanClient))
 	a.node.ip(t, fmt.Sprintf("addr add %s/24 dev lan0\nroute add default via %s dev lan0", lanNode, lanClient))
@@ -71,9 +71,7 @@ func buildNodePorts(t *testing.T, program, mode string) *nodePorts {
 }
 
 func forEachProxyMode(t *testing.T, f func(t *testing.T, p *nodePorts)) {
-	if leftOut != "" {
-		t.Skip(leftOut)
-	}
+	needLab(t)
 	program := kubeProxy(t)
 	for _, mode := range []string{"iptables", "nftables"} {
 		t.Run(mode, func(t *testing.T) { f(t, buildNodePorts(t, program, mode)) })

@@ -98,7 +98,7 @@ func secondNode(s *site) nodeConfig {
 // joinSecondNode creates that node. Its pod shares its namespace.
 func (o *overload) joinSecondNode() {
 	s, t := o.top.a, o.t
-	o.second = newNamespace(t, serial.Add(1), "node2", nil)
+	o.second = newNamespace(t, "node2", nil)
 	connect(t, o.second, "gw0", s.gw, "eth1")
 	o.second.ip(t, fmt.Sprintf("addr add 10.0.3.1/32 dev gw0\nroute add %s dev gw0 src 10.0.3.1\naddr add 10.0.3.5/32 dev lo", s.gw4))
 	s.gw.ip(t, fmt.Sprintf("route add 10.0.3.1 dev eth1 src %s", s.gw4))

@@ -19,6 +19,7 @@ import (
 
 	captured "strait.dev/strait/internal/capture"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/program"
 )
 
 // withSockets gives each gateway a local socket, in a directory that it can write to.
@@ -49,7 +50,7 @@ type straitCapture struct {
 // startCapture returns when packets are being recorded.
 func startCapture(t *testing.T, socket string, args ...string) *straitCapture {
 	t.Helper()
-	binary, err := straitBinary()
+	binary, err := program.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // The functions of this file create the links of the topology, from the pod towards the
 // tunnel.
 
-func (s *site) makeNamespaces(t *testing.T, id int32) {
+func (s *site) makeNamespaces(t *testing.T) {
 	t.Helper()
 	// No limit on the kernel's ICMP errors (a traceroute needs them all), no reverse path
 	// filter (the overlay is intentionally asymmetric in some scenarios).
@@ -26,9 +26,9 @@ func (s *site) makeNamespaces(t *testing.T, id int32) {
 		router[key] = value
 	}
 	role := strings.ToUpper(s.name)
-	s.pod = newNamespace(t, id, "pod"+role, host)
-	s.node = newNamespace(t, id, "node"+role, router)
-	s.gw = newNamespace(t, id, "gw"+role, host)
+	s.pod = newNamespace(t, "pod"+role, host)
+	s.node = newNamespace(t, "node"+role, router)
+	s.gw = newNamespace(t, "gw"+role, host)
 }
 
 // joinPod creates the pod's only link, like a point-to-point CNI: the node is the gateway
