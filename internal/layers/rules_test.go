@@ -53,12 +53,12 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "link", "nodeprobe", 
 // them.
 var aside = []string{"internal/chartpack", "internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/prose", "internal/raceflag", "internal/release", "internal/sbom", "internal/testlog", "internal/testreport", "test"}
 
-// fakes are test packages that replace a part of the environment behind the product's own
-// client, so they may import the client and the objects: faked.
-var (
-	fakes = []string{"test/fakekube"}
-	faked = []string{"k8s/client", "k8s/api"}
-)
+// helped are the packages that test packages may import, because they replace a part of the
+// environment behind the product's own client, or use the product's code as an instrument.
+var helped = map[string][]string{
+	"test/fakekube": {"k8s/client", "k8s/api"},
+	"test/lab":      {"node", "nodeprobe"}, // what a gateway tells a node
+}
 
 // ban forbids some packages an import, given as a path or as a path prefix ending in "/".
 type ban struct {

@@ -21,10 +21,11 @@ func TestFunctionalListsTestsOfTheLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("*_test.go")
+	files, err := filepath.Glob("*/*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "functional_test.go")
 	var tests []string
 	for _, file := range files {
 		source, err := os.ReadFile(file)
