@@ -86,7 +86,7 @@ conformance: ## print the tests of each rule, threat and fault of docs/evidence/
 
 hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (5 minutes; needs root)
 	@test/install lab
-	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab/hostile
 
 failover: ## kill, stop and cut off gateways with flows through them; writes docs/evidence/failover.* (60 minutes; needs root)
 	@test/install lab
