@@ -3,6 +3,8 @@ package rig
 import (
 	"testing"
 	"time"
+
+	"strait.dev/strait/internal/netns"
 )
 
 func TestCPUTimeIsReadFromEitherVersionOfControlGroups(t *testing.T) {
@@ -62,8 +64,8 @@ func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 		"strait-bench-mine":           false,
 		"another-4194305-network":     false,
 	} {
-		if got := abandoned(name); got != want {
-			t.Errorf("%s: abandoned is %v, want %v", name, got, want)
+		if got := netns.Abandoned(namePrefix, name); got != want {
+			t.Errorf("%s: Abandoned is %v, want %v", name, got, want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // The control group mounts of the kernel, by version. Both account the CPU time of exactly
@@ -147,7 +149,7 @@ func removeCgroup(root string) error {
 func removeStaleCgroups(root string) {
 	stale, _ := filepath.Glob(filepath.Join(root, namePrefix+"*"))
 	for _, folder := range stale {
-		if abandoned(filepath.Base(folder)) {
+		if netns.Abandoned(namePrefix, filepath.Base(folder)) {
 			_ = removeCgroup(folder)
 		}
 	}

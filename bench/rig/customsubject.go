@@ -55,8 +55,7 @@ func customSubject(s Custom) *Subject {
 			}); err != nil {
 				return nil, err
 			}
-			outside := &namespace{role: "custom-" + s.Name, fd: home}
-			p, err := outside.start(t.gateways, r.dir, customEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
+			p, err := start("custom-"+s.Name, func(f func() error) error { return f() }, t.gateways, r.dir, customEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +68,7 @@ func customSubject(s Custom) *Subject {
 func customEnvironment(t *topology, encapsulation string) (env []string) {
 	for _, s := range t.sites() {
 		values := []any{
-			s.gw.name, s.node.name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],
+			s.gw.Name, s.node.Name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],
 			s.podNet[0], s.seenAs[0], encapsulation, overlayPorts[encapsulation], vni,
 		}
 		for i, v := range Variables {

@@ -76,7 +76,7 @@ func manyNodesSubject(binary string) *Subject {
 		if err != nil {
 			return processes, err
 		}
-		if err := t.a.gw.ip(route(netip.MustParsePrefix("172.16.0.0/16"), t.a.nodeUnderlay[0], "node")); err != nil {
+		if err := t.a.gw.IP(route(netip.MustParsePrefix("172.16.0.0/16"), t.a.nodeUnderlay[0], "node")); err != nil {
 			return processes, err
 		}
 		var lines strings.Builder
@@ -87,7 +87,7 @@ func manyNodesSubject(binary string) *Subject {
 			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], overlayMAC(gwInternal[0]), n.device())
 			fmt.Fprintf(&lines, "route add %s via %s dev %s onlink metric %d\n", t.b.seenAs[0], gwInternal[0], n.device(), n.VNI)
 		}
-		return processes, t.a.node.ip(lines.String())
+		return processes, t.a.node.IP(lines.String())
 	}
 	return s
 }

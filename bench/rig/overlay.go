@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
+	"strings"
 )
 
 // Kernel tunnel devices between node and gateway: Geneve if the kernel supports it,
@@ -26,8 +26,7 @@ func kernelEncapsulation(scratch *namespace) string {
 
 // kernelHas tests whether a device of a type can be created.
 func kernelHas(scratch *namespace, linkType ...string) bool {
-	args := append([]string{"-n", scratch.name, "link", "add", "probe", "type"}, linkType...)
-	return exec.Command("ip", args...).Run() == nil && scratch.ip("link del probe") == nil
+	return scratch.IP("link add probe type "+strings.Join(linkType, " ")+"\nlink del probe") == nil
 }
 
 // overlayMAC derives the inner MAC address from an internal IPv4 address.
@@ -60,7 +59,7 @@ func (s *site) joinNode(encapsulation string, v6 bool) error {
 	if v6 {
 		f = 1
 	}
-	return s.node.ip(overlayDevice(encapsulation, overlayName, vni, s.nodeUnderlay[f], s.gwUnderlay[f], overlayMAC(nodeInternal[0])) +
+	return s.node.IP(overlayDevice(encapsulation, overlayName, vni, s.nodeUnderlay[f], s.gwUnderlay[f], overlayMAC(nodeInternal[0])) +
 		addressLines(overlayName, nodeInternal) +
 		neighbourLines(overlayName, gwInternal))
 }
@@ -71,7 +70,7 @@ func (s *site) joinKernelGateway(encapsulation string) error {
 	lines := overlayDevice(encapsulation, overlayName, vni, s.gwUnderlay[0], s.nodeUnderlay[0], overlayMAC(gwInternal[0])) +
 		addressLines(overlayName, gwInternal) +
 		neighbourLines(overlayName, nodeInternal)
-	return s.gw.ip(lines)
+	return s.gw.IP(lines)
 }
 
 // neighbourLines returns commands that make ARP unnecessary: MAC addresses are derived from
@@ -85,7 +84,7 @@ func neighbourLines(device string, p pair) string {
 func (s *site) routeNode(to pair4and6) error {
 	var failed []error
 	for f, prefix := range to {
-		failed = append(failed, s.node.ip(fmt.Sprintf("route add %s via %s dev %s", prefix, gwInternal[f], overlayName)))
+		failed = append(failed, s.node.IP(fmt.Sprintf("route add %s via %s dev %s", prefix, gwInternal[f], overlayName)))
 	}
 	return errors.Join(failed...)
 }

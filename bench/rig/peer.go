@@ -26,7 +26,7 @@ func peerSubject(name, wireGuardGo string, env ...string) *Subject {
 				}
 				// Both clusters have the same pod CIDR: the route of a packet depends on
 				// where it came from.
-				if err := s.gw.ip(fmt.Sprintf(`rule add iif %[1]s lookup 100
+				if err := s.gw.IP(fmt.Sprintf(`rule add iif %[1]s lookup 100
 route add default dev %[2]s table 100
 rule add iif %[2]s lookup 101
 route add %[3]s via %[4]s dev %[1]s table 101

@@ -25,12 +25,17 @@ type process struct {
 // join moves a shell into the groups named by $0, and replaces it with the program.
 const join = `for group in $0; do echo 0 >"$group"; done; exec "$@"`
 
-// start starts a program; logs is the directory for its output. configure may change the
-// command before it starts.
+// start starts a program in a namespace; logs is the directory for its output. configure may
+// change the command before it starts.
 func (n *namespace) start(group *cgroup, logs string, env []string, configure func(*exec.Cmd) error, command ...string) (*process, error) {
+	return start(n.role, n.In, group, logs, env, configure, command...)
+}
+
+// start starts a program, with a role in the name of its log, where in runs a function.
+func start(role string, in func(func() error) error, group *cgroup, logs string, env []string, configure func(*exec.Cmd) error, command ...string) (*process, error) {
 	shell := append([]string{"-c", join, strings.Join(group.processFiles(), " ")}, command...)
 	p := &process{cmd: exec.Command("/bin/sh", shell...), exited: make(chan struct{})}
-	p.log = filepath.Join(logs, n.role+"-"+filepath.Base(command[0])+".log")
+	p.log = filepath.Join(logs, role+"-"+filepath.Base(command[0])+".log")
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -45,8 +50,8 @@ func (n *namespace) start(group *cgroup, logs string, env []string, configure fu
 			return nil, err
 		}
 	}
-	if err := n.in(p.cmd.Start); err != nil {
-		return nil, fmt.Errorf("in %s: %s: %w", n.role, command[0], err)
+	if err := in(p.cmd.Start); err != nil {
+		return nil, fmt.Errorf("in %s: %s: %w", role, command[0], err)
 	}
 	go func() {
 		_ = p.cmd.Wait() // the reader of exited reads the log

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/node/genl"
 )
 
@@ -76,7 +77,7 @@ func New(o Options) (r *Rig, err error) {
 		return nil, errors.New(missing)
 	}
 	r = &Rig{Options: o, softirqd: findSoftirqd()}
-	removeStaleNamespaces()
+	netns.RemoveAbandoned(namePrefix)
 	if r.dir, err = os.MkdirTemp("", namePrefix); err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ table ip known {
 // sources returns the number of elements in the set of filter: one per source.
 func sources(t *testing.T, p *setting) int {
 	t.Helper()
-	list := exec.Command("ip", "netns", "exec", p.a.gw.name, "nft", "list", "set", "ip", "known", "sources")
+	list := exec.Command("ip", "netns", "exec", p.a.gw.Name, "nft", "list", "set", "ip", "known", "sources")
 	out, err := list.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/netns"
 )
 
 func TestConfigurationsAreValid(t *testing.T) {
@@ -105,7 +106,7 @@ func TestCustomSubjectEnvironmentIsComplete(t *testing.T) {
 	t.Parallel()
 	top := &topology{a: siteA(), b: siteB()}
 	for _, s := range top.sites() {
-		s.gw, s.node = &namespace{name: "gw-" + s.name}, &namespace{name: "node-" + s.name}
+		s.gw, s.node = &namespace{Namespace: &netns.Namespace{Name: "gw-" + s.name}}, &namespace{Namespace: &netns.Namespace{Name: "node-" + s.name}}
 	}
 	env := strings.Join(customEnvironment(top, "vxlan"), "\n") + "\n"
 	for _, want := range []string{

@@ -110,7 +110,7 @@ func TestEveryConnectionIsOneTheOtherEndHasSeen(t *testing.T) {
 // 4022).
 func passiveOpens(t *testing.T, at *namespace) (n int) {
 	t.Helper()
-	err := at.in(func() error {
+	err := at.In(func() error {
 		f, err := os.Open("/proc/thread-self/net/snmp")
 		if err != nil {
 			return err

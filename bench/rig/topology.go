@@ -106,8 +106,8 @@ func (r *Rig) newTopology(subject string) (t *topology, err error) {
 			}
 			t.namespaces = append(t.namespaces, n)
 			*to = n
-			if err := n.sysctl(routerSettings); err != nil {
-				return t, err
+			if err := n.Set(routerSettings); err != nil {
+				return t, fmt.Errorf("in %s: %w", n.Name, err)
 			}
 		}
 		if err := s.connect(); err != nil {
@@ -138,7 +138,7 @@ func (t *topology) other(s *site) *site {
 func (t *topology) remove() error {
 	var failed []error
 	for _, n := range t.namespaces {
-		failed = append(failed, n.remove())
+		failed = append(failed, n.Close())
 	}
 	return errors.Join(failed...)
 }
@@ -146,23 +146,23 @@ func (t *topology) remove() error {
 // connect creates the links from the pod to the gateway.
 func (s *site) connect() error {
 	return errors.Join(
-		s.pod.ip(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.name)),
-		s.node.ip(fmt.Sprintf("link set lo up\nlink set pod up\nlink add gw type veth peer name node netns %s\nlink set gw up", s.gw.name)),
-		s.gw.ip("link set lo up\nlink set node up"),
-		s.pod.ip(addressLines("eth0", s.podAddress)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.podRouter[0], s.podRouter[1])),
-		s.pod.ip(fmt.Sprintf("route add blackhole %s\n", s.clients())),
-		s.node.ip(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)+route(s.clients(), s.podAddress[0], "pod")),
-		s.gw.ip(addressLines("node", s.gwUnderlay)),
+		s.pod.IP(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.Name)),
+		s.node.IP(fmt.Sprintf("link set lo up\nlink set pod up\nlink add gw type veth peer name node netns %s\nlink set gw up", s.gw.Name)),
+		s.gw.IP("link set lo up\nlink set node up"),
+		s.pod.IP(addressLines("eth0", s.podAddress)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.podRouter[0], s.podRouter[1])),
+		s.pod.IP(fmt.Sprintf("route add blackhole %s\n", s.clients())),
+		s.node.IP(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)+route(s.clients(), s.podAddress[0], "pod")),
+		s.gw.IP(addressLines("node", s.gwUnderlay)),
 	)
 }
 
 // connectWAN creates the link between the gateways.
 func (t *topology) connectWAN() error {
 	return errors.Join(
-		t.a.gw.ip(fmt.Sprintf("link add wan type veth peer name wan netns %s\nlink set wan up\n", t.b.gw.name)),
-		t.b.gw.ip("link set wan up"),
-		t.a.gw.ip(addressLines("wan", t.a.wan)),
-		t.b.gw.ip(addressLines("wan", t.b.wan)),
+		t.a.gw.IP(fmt.Sprintf("link add wan type veth peer name wan netns %s\nlink set wan up\n", t.b.gw.Name)),
+		t.b.gw.IP("link set wan up"),
+		t.a.gw.IP(addressLines("wan", t.a.wan)),
+		t.b.gw.IP(addressLines("wan", t.b.wan)),
 	)
 }
 

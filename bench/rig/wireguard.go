@@ -40,7 +40,7 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 			Endpoint: netip.AddrPortFrom(t.other(s).wan[0], wireGuardPort), AllowedIPs: everything[:],
 		}
 		if program == "" {
-			if err := s.gw.ip("link add " + device[i] + " type wireguard"); err != nil {
+			if err := s.gw.IP("link add " + device[i] + " type wireguard"); err != nil {
 				return device, processes, err
 			}
 			if err := s.gw.genl(func(k *genl.Conn) error { return k.SetWireGuard(device[i], c) }); err != nil {
@@ -60,7 +60,7 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 				return device, processes, err
 			}
 		}
-		if err := s.gw.ip(fmt.Sprintf("link set %s mtu %d up", device[i], wireGuardMTU)); err != nil {
+		if err := s.gw.IP(fmt.Sprintf("link set %s mtu %d up", device[i], wireGuardMTU)); err != nil {
 			return device, processes, err
 		}
 	}

@@ -15,6 +15,7 @@ var layers = [][]string{
 	{"gateway"},
 	{"node/genl"},      // generic netlink, for node and for the benchmark's devices
 	{"node/route"},     // before internal/daemon: a gateway reads its routes and changes none
+	{"internal/netns"}, // for what runs gateways in namespaces: the benchmarks
 	{"underlay"},       // before tun: the tunnel uses sockets, never the reverse
 	{"node/userspace"}, // Geneve for nodes whose kernels do not support it, used by node
 	{"relay"},          // before tun: the tunnel's host serves mapped addresses with it
@@ -57,7 +58,8 @@ var aside = []string{"internal/chartpack", "internal/conformance", "internal/das
 // environment behind the product's own client, or use the product's code as an instrument.
 var helped = map[string][]string{
 	"test/fakekube": {"k8s/client", "k8s/api"},
-	"test/lab":      {"node", "nodeprobe"}, // what a gateway tells a node
+	"test/lab":      {"internal/netns", "node", "nodeprobe"}, // what a gateway tells a node
+	"test/netns":    {"internal/netns"},
 }
 
 // ban forbids some packages an import, given as a path or as a path prefix ending in "/".

@@ -7,95 +7,102 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
+	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"strait.dev/strait/internal/netns"
 )
 
 // Namespace is a network namespace. Safe for concurrent use.
-type Namespace struct{ fd int }
+type Namespace struct{ *netns.Namespace }
 
-// tools are the required programs, and their Debian packages.
-var tools = []struct{ name, pkg string }{
-	{"ip", "iproute2"}, {"nft", "nftables"}, {"ping", "iputils-ping"},
+// Tool is a program of the machine, and its Debian package.
+type Tool struct{ Name, Package string }
+
+// tools are required for every namespace.
+var tools = []Tool{{"ip", "iproute2"}, {"nft", "nftables"}, {"ping", "iputils-ping"}}
+
+// Missing returns in one line why tests with namespaces and these tools cannot run on this
+// machine, and the remedy. It is empty if they can.
+func Missing(more ...Tool) string {
+	if os.Geteuid() != 0 {
+		return "left out: network namespaces need root; run the tests of this package with sudo"
+	}
+	for _, tool := range append(tools[:len(tools):len(tools)], more...) {
+		if _, err := exec.LookPath(tool.Name); err != nil {
+			return fmt.Sprintf("left out: %s is not installed; run: apt-get install -y %s", tool.Name, tool.Package)
+		}
+	}
+	n, err := netns.New()
+	if err != nil {
+		return fmt.Sprintf("left out: network namespaces cannot be created (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+	}
+	_ = n.Close() // it is open
+	return ""
 }
+
+var missing = sync.OnceValue(func() string { return Missing() })
 
 // New creates a namespace, or skips the test with the reason.
 func New(t testing.TB) *Namespace {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("left out: network namespaces need root; run the tests of this package with sudo")
+	return create(t, netns.New)
+}
+
+// Add creates a namespace with a name, or skips the test with the reason.
+func Add(t testing.TB, name string) *Namespace {
+	t.Helper()
+	return create(t, func() (*netns.Namespace, error) { return netns.Add(name) })
+}
+
+func create(t testing.TB, create func() (*netns.Namespace, error)) *Namespace {
+	t.Helper()
+	if why := missing(); why != "" {
+		t.Skip(why)
 	}
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool.name); err != nil {
-			t.Skipf("left out: %s is not installed; run: apt-get install -y %s", tool.name, tool.pkg)
-		}
-	}
-	fd, err := unshare()
+	inner, err := create()
 	if err != nil {
-		t.Skipf("left out: network namespaces cannot be created (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	n := &Namespace{fd}
+	t.Cleanup(func() {
+		if err := inner.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n := &Namespace{inner}
 	n.IP(t, "link set lo up")
 	return n
 }
 
-// unshare creates a namespace on a thread that ends afterwards.
-func unshare() (fd int, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
-			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-	}()
-	<-done
-	return fd, err
-}
-
-// In runs f on a thread inside the namespace. Sockets and processes that f creates stay
-// there; goroutines that f starts run outside.
-func (n *Namespace) In(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("setns: %w", err)
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
-
-// Here returns the `ip` arguments that put the other end of a link into the namespace.
-func (n *Namespace) Here() string { return fmt.Sprintf("netns /proc/%d/fd/%d", os.Getpid(), n.fd) }
-
 // IP runs one `ip` command per line of script. All must succeed.
 func (n *Namespace) IP(t testing.TB, script string) {
 	t.Helper()
-	n.feed(t, script, "ip", "-batch", "-")
+	if err := n.Namespace.IP(script); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // NFT runs a script of nft, which must succeed.
 func (n *Namespace) NFT(t testing.TB, script string) {
 	t.Helper()
-	n.feed(t, script, "nft", "-f", "-")
+	if out, err := n.Output(script, exec.Command("nft", "-f", "-")); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, script)
+	}
 }
 
 // Run runs a command, which must succeed, and returns its output.
 func (n *Namespace) Run(t testing.TB, command string, args ...string) string {
 	t.Helper()
-	return n.feed(t, "", command, args...)
+	out, err := n.Try(command, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
 }
 
 // Try runs a command and returns its output.
 func (n *Namespace) Try(command string, args ...string) (string, error) {
-	return n.run("", exec.Command(command, args...))
+	return n.Output("", exec.Command(command, args...))
 }
 
 // Start runs a command in the background. The returned function waits for its end and
@@ -112,24 +119,4 @@ func (n *Namespace) Start(t testing.TB, command string, args ...string) func() s
 		_ = cmd.Wait() // the output contains the error
 		return out.String()
 	}
-}
-
-func (n *Namespace) feed(t testing.TB, input, command string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(command, args...)
-	out, err := n.run(input, cmd)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s\n%s", strings.Join(cmd.Args, " "), err, out, input)
-	}
-	return out
-}
-
-func (n *Namespace) run(input string, cmd *exec.Cmd) (string, error) {
-	var out bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &out
-	if err := n.In(cmd.Start); err != nil {
-		return "", err
-	}
-	err := cmd.Wait()
-	return out.String(), err
 }
