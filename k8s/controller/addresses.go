@@ -117,15 +117,6 @@ func (p *addressPool) free(use string) (netip.Prefix, error) {
 	return netip.Prefix{}, exhausted
 }
 
-func ofFamily(prefixes []netip.Prefix, is4 bool) (some []netip.Prefix) {
-	for _, p := range prefixes {
-		if p.Addr().Is4() == is4 {
-			some = append(some, p)
-		}
-	}
-	return some
-}
-
 // firstOverlap returns the first reserved prefix that overlaps p.
 func firstOverlap(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool) {
 	for _, r := range reserved {
@@ -135,3 +126,21 @@ func firstOverlap(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool
 	}
 	return ipam.Reserved{}, false
 }
+
+// takeExternal reserves an address, so that no node or gateway gets it.
+func (a *addresses) takeExternal(g ipam.Grant) {
+	for _, pool := range slices.Concat(a.nodes, a.gateways) {
+		if pool.of == v1alpha1.PoolExternal {
+			_ = pool.space.Take(g) // always valid: one address with an owner
+		}
+	}
+}
+
+// The kinds of owners that the controller claims for. Claims of other owners are not
+// changed.
+const (
+	kindNode    = "NodeAttachment"
+	kindGateway = "Gateway"
+	kindPeering = "Peering"
+	kindMapping = "AddressMapping"
+)

@@ -145,54 +145,12 @@ func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttach
 	return nil
 }
 
-// attachedAddresses returns all addresses that an attachment uses.
-func attachedAddresses(a *v1alpha1.NodeAttachment) (used []netip.Addr) {
-	return append(addrs(a.Spec.InternalAddresses), addrs(a.Spec.ExternalAddresses)...)
-}
-
-// grantedAddresses are the bound addresses of one owner, IPv4 first. internal is empty
-// without the address that the owner's index or number is derived from.
-type grantedAddresses struct{ internal, external []netip.Addr }
-
-func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
-	all := make(map[v1alpha1.ClaimOwner]grantedAddresses)
-	for _, spec := range inForce {
-		granted, a := all[spec.Owner], claims.Grant(spec).Prefix.Addr()
-		switch spec.Pool {
-		case v1alpha1.PoolInternal:
-			granted.internal = ipv4First(append(granted.internal, a))
-		case v1alpha1.PoolExternal:
-			granted.external = ipv4First(append(granted.external, a))
-		}
-		all[spec.Owner] = granted
-	}
-	numbered4 := len(ofFamily(n.internal, true)) > 0
-	for owner, granted := range all {
-		if len(granted.internal) > 0 && granted.internal[0].Is4() != numbered4 {
-			granted.internal = nil
-			all[owner] = granted
+// attachable returns the nodes that have a NodeAttachment: those on which node helpers run.
+func (c *controller) attachable(nodes []*corev1.Node) (some []*corev1.Node) {
+	for _, node := range nodes {
+		if _, attached := c.attachments.Get(node.Name); c.helpers.runOn(node, attached) {
+			some = append(some, node)
 		}
 	}
-	return all
-}
-
-func ipv4First(addresses []netip.Addr) []netip.Addr {
-	slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 sorts before IPv6
-	return addresses
-}
-
-func ips(addresses []netip.Addr) (texts []v1alpha1.IP) {
-	for _, a := range addresses {
-		texts = append(texts, v1alpha1.IP(a.String()))
-	}
-	return texts
-}
-
-func addrs(texts []v1alpha1.IP) (addresses []netip.Addr) {
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(string(text)); err == nil {
-			addresses = append(addresses, a)
-		}
-	}
-	return addresses
+	return some
 }

@@ -52,29 +52,6 @@ func (c *controller) wakeBatched() {
 	}
 }
 
-// nodeEssentials is a transform that keeps only the fields of a Node that passes read.
-func (h *helperNodes) nodeEssentials(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil // a tombstone
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: h.labelsOf(node)},
-		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, ProviderID: node.Spec.ProviderID, Unschedulable: node.Spec.Unschedulable, Taints: h.refused(node)},
-		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: readiness(node)},
-	}, nil
-}
-
-// readiness returns the condition Ready of a node without its times, which change often.
-func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			ready = append(ready, corev1.NodeCondition{Type: c.Type, Status: c.Status})
-		}
-	}
-	return ready
-}
-
 func sameNode(was, is any) bool {
 	a, b := was.(*corev1.Node), is.(*corev1.Node)
 	return maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Spec.Taints, b.Spec.Taints) &&

@@ -98,8 +98,8 @@ func (p *clusterPods) follow(nodes *client.Cache[*corev1.Node]) error {
 }
 
 // podCIDRs returns the podCIDRs of a node, none if the node is not known.
-func (c *controller) podCIDRs(node string) []string {
-	n, ok := c.nodes.Get(node)
+func (p *publisher) podCIDRs(node string) []string {
+	n, ok := p.nodes.Get(node)
 	if !ok {
 		return nil
 	}

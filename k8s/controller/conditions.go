@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -38,10 +37,6 @@ func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus
 	set(v1alpha1.ConditionReady, r.allReady(peering, s, gateways.problem))
 	set(v1alpha1.ConditionGatewaysUp, r.gatewaysUp(peering))
 	set(v1alpha1.ConditionGatewaysUpdated, gateways.updated)
-}
-
-func condition(status metav1.ConditionStatus, reason, message string, arguments ...any) metav1.Condition {
-	return metav1.Condition{Status: status, Reason: reason, Message: client.Clip(fmt.Sprintf(message, arguments...), maxMessage)}
 }
 
 // allReady returns the condition Ready, which reports the first missing condition.
@@ -141,6 +136,3 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	}
 	return condition(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in effect")
 }
-
-// maxMessage is the maximum length of a condition's message in the API, in bytes.
-const maxMessage = 32768

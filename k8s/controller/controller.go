@@ -40,7 +40,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
@@ -65,17 +64,6 @@ type Options struct {
 	// ConnectToGateway. Used without node helpers only. Nil: the kubelet's reports are enough.
 	Connect func(ctx context.Context, address string) (net.Conn, error)
 	Log     *slog.Logger
-}
-
-// Gateways configure the gateways of all peerings.
-type Gateways struct {
-	Namespace      string                  // of their pods and related objects; used for nothing else
-	ServiceAccount string                  // of their pods, in that namespace
-	Image          string                  // of `strait`; empty: that of the template
-	Template       *corev1.PodTemplateSpec // fields of their pods that the installation sets; nil: none. See ParseTemplate
-	WithoutNodes   bool                    // the cluster has no node helpers: gateways carry connections
-	AssignedUID    bool                    // the cluster assigns the UID of their pods, as OpenShift does; otherwise it is 65534
-	NoPolicies     bool                    // create no NetworkPolicies: for network plugins whose policies cannot match nodes by address
 }
 
 // Passes start no faster than every pause, so that many changes cause few passes, and at
@@ -112,10 +100,7 @@ type controller struct {
 
 	helpers *helperNodes
 
-	clusterPods *clusterPods                    // of all namespaces
-	podsChanged chan struct{}                   // capacity one
-	podReserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first pass
-	podProblems atomic.Int64
+	published *publisher // the addresses of pods outside of podCIDRs
 
 	unattached []string // the reasons why nodes are not attached, sorted; nil: not known yet. Used by one pass at a time
 
@@ -172,15 +157,9 @@ func Run(ctx context.Context, o Options) error {
 		budgets:      o.Client.PodDisruptionBudgets(o.Gateways.Namespace).Cache(""),
 		applied:      make(map[objectID]applied),
 		made:         make(map[keyID]time.Time),
-
-		podsChanged: make(chan struct{}, 1),
 	}
 	c.pacing = newPacing(c.wakeUp)
-	c.clusterPods = newClusterPods(o.Client.Pods(""), c.podCIDRs, c.notifyPods)
-	if err := c.clusterPods.follow(c.nodes); err != nil {
-		return fmt.Errorf("controller: %w", err)
-	}
-	if err := c.followPodAddresses(); err != nil {
+	if c.published, err = newPublisher(publisherOptions{client: o.Client, manager: Manager, attachments: c.attachments, nodes: c.nodes, log: o.Log}); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
 	if err := c.nodes.SetTransform(helpers.nodeEssentials); err != nil {
@@ -222,14 +201,14 @@ func Run(ctx context.Context, o Options) error {
 		synced = append(synced, one.informer.HasSynced)
 	}
 	running.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), c.nodes.HasSynced) { // podCIDRs determine which pods are kept
-			c.clusterPods.run(ctx)
+		if cache.WaitForCacheSync(ctx.Done(), c.nodes.HasSynced) {
+			c.published.track(ctx)
 		}
 	})
 	if c.multicluster != nil {
 		running.Go(func() { c.multicluster.Run(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.clusterPods.listed)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.published.listed)...) {
 		return nil
 	}
 	c.state.synced.Store(true)
@@ -245,7 +224,7 @@ func (c *controller) work(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.writeEvents(ctx) })
-	beside.Go(func() { c.publishPods(ctx) })
+	beside.Go(func() { c.published.run(ctx) })
 	beside.Go(func() { c.tendPods(ctx) })
 	if c.multicluster != nil {
 		beside.Go(func() { c.multicluster.Work(ctx) })
@@ -301,9 +280,7 @@ func (c *controller) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reserved := podReservations(network, inForce)
-	c.podReserved.Store(&reserved)
-	c.notifyPods()
+	c.published.reserve(podReservations(network, inForce))
 	unattached, attached := c.attach(ctx, network, p.attaches(), inForce)
 	c.noteUnattached(append(unattached, p.unaddressed...))
 	gateways, running := c.workloads(ctx, p, pods)

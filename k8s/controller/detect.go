@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/peering"
 )
 
 // The maximum lengths of the lists in a ClusterNetwork's status.
@@ -128,14 +126,6 @@ func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 	r.nodes = covered(all, maxNodeCIDRs)
 }
 
-// onFargate reports whether a node is of AWS Fargate.
-func onFargate(node *corev1.Node) bool {
-	return strings.HasPrefix(node.Spec.ProviderID, "aws://") && strings.Contains(node.Spec.ProviderID, "/fargate-")
-}
-
-// virtual reports whether a node stands for the cluster of a Peering: its pods run there.
-func virtual(node *corev1.Node) bool { return node.Labels[peering.Label] != "" }
-
 // candidates are sources in order of precedence.
 type candidates []struct {
 	source v1alpha1.Source
@@ -163,28 +153,6 @@ func (r *ranges) firstSource(field string, source *v1alpha1.Source, all candidat
 // missing records that a field is not known.
 func (r *ranges) missing(field, why string) {
 	r.undetected = append(r.undetected, fmt.Sprintf("%s; set spec.%s of ClusterNetwork %s", why, field, v1alpha1.ClusterNetworkName))
-}
-
-// nodeAddresses returns a node's addresses of the given types.
-func nodeAddresses(node *corev1.Node, types ...corev1.NodeAddressType) []netip.Addr {
-	var texts []string
-	for _, address := range node.Status.Addresses {
-		if slices.Contains(types, address.Type) {
-			texts = append(texts, address.Address)
-		}
-	}
-	return ordinaryAddresses(texts)
-}
-
-// ordinaryAddresses returns the ordinary unicast addresses among the texts. Host names and
-// link-local addresses are skipped.
-func ordinaryAddresses(texts []string) (all []netip.Addr) {
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" && ordinary(single(a.Unmap())) {
-			all = append(all, a.Unmap())
-		}
-	}
-	return all
 }
 
 func textsOf(cidrs []v1alpha1.CIDR) (texts []string) {

@@ -142,13 +142,6 @@ func weight(gateway, node string) uint64 {
 	return h.Sum64()
 }
 
-// nodeReady reports whether no condition states that a node is not ready.
-func nodeReady(node *corev1.Node) bool {
-	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
-	})
-}
-
 // publicAddresses returns a node's external addresses, or its internal ones if it has none.
 func publicAddresses(node *corev1.Node) []netip.Addr {
 	if external := nodeAddresses(node, corev1.NodeExternalIP); len(external) > 0 {

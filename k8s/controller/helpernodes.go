@@ -2,9 +2,12 @@ package controller
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
@@ -151,12 +154,51 @@ func (h *helperNodes) labelsOf(node *corev1.Node) map[string]string {
 	return kept
 }
 
-// attachable returns the nodes that have a NodeAttachment: those on which node helpers run.
-func (c *controller) attachable(nodes []*corev1.Node) (some []*corev1.Node) {
-	for _, node := range nodes {
-		if _, attached := c.attachments.Get(node.Name); c.helpers.runOn(node, attached) {
-			some = append(some, node)
+// onFargate reports whether a node is of AWS Fargate.
+func onFargate(node *corev1.Node) bool {
+	return strings.HasPrefix(node.Spec.ProviderID, "aws://") && strings.Contains(node.Spec.ProviderID, "/fargate-")
+}
+
+// virtual reports whether a node stands for the cluster of a Peering: its pods run there.
+func virtual(node *corev1.Node) bool { return node.Labels[peering.Label] != "" }
+
+// nodeAddresses returns a node's addresses of the given types.
+func nodeAddresses(node *corev1.Node, types ...corev1.NodeAddressType) []netip.Addr {
+	var texts []string
+	for _, address := range node.Status.Addresses {
+		if slices.Contains(types, address.Type) {
+			texts = append(texts, address.Address)
 		}
 	}
-	return some
+	return ordinaryAddresses(texts)
+}
+
+// nodeReady reports whether no condition states that a node is not ready.
+func nodeReady(node *corev1.Node) bool {
+	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
+}
+
+// nodeEssentials is a transform that keeps only the fields of a Node that passes read.
+func (h *helperNodes) nodeEssentials(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil // a tombstone
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: h.labelsOf(node)},
+		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, ProviderID: node.Spec.ProviderID, Unschedulable: node.Spec.Unschedulable, Taints: h.refused(node)},
+		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: readiness(node)},
+	}, nil
+}
+
+// readiness returns the condition Ready of a node without its times, which change often.
+func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = append(ready, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	return ready
 }

@@ -18,19 +18,6 @@ import (
 // sets are removed, and fields that an admin applied stay.
 const Installer = "strait-install"
 
-// ParseNetwork parses the fields of a ClusterNetwork's spec that an installation sets, as
-// YAML; empty text is valid. An error names the field. The API server validates the values.
-func ParseNetwork(text []byte) (map[string]any, error) {
-	fields, err := parseStrict(text, new(v1alpha1.ClusterNetworkSpec))
-	if err != nil {
-		return nil, fmt.Errorf("not the spec of a ClusterNetwork: %w; see kubectl explain clusternetworks.spec", err)
-	}
-	if fields == nil { // the text is null
-		fields = make(map[string]any)
-	}
-	return fields, nil
-}
-
 // install applies the fields that the installation sets to a ClusterNetwork, once for each
 // object: a change by an admin is kept until the next start. It returns the object as it is
 // afterwards. Fields that the API server rejects only stop allocation; refused then

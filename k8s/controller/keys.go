@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,49 +26,12 @@ import (
 // gateway does not report: the Secret may have been deleted.
 const keyEvery = time.Minute
 
-// generationsAtOnce is the number of key generations that a pod can get without being
-// recreated.
-const generationsAtOnce = 8
-
 // keyID is one key of one gateway.
 type keyID struct {
 	peering    types.UID
 	gateway    string
 	generation int32
 }
-
-func secretName(gateway string, generation int32) string {
-	return fmt.Sprintf("%s-key-%d", gateway, generation)
-}
-
-func keyFile(generation int32) string { return fmt.Sprintf("%d.key", generation) }
-
-// generation returns the key generation that a peering requests.
-func generation(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.KeyGeneration, 1) }
-
-// generations returns the generations whose keys are mounted in pods if they exist: in
-// blocks, so that most new keys reach running pods, and including the keys in use.
-func generations(p *v1alpha1.Peering) (all []int32) {
-	last := block(generation(p))
-	blocks := []int32{last - 1, last}
-	for _, g := range p.Status.Gateways {
-		if g.KeyGeneration > 0 {
-			blocks = append(blocks, block(g.KeyGeneration))
-		}
-	}
-	slices.Sort(blocks)
-	for _, b := range slices.Compact(blocks) {
-		if b < 0 || b > last {
-			continue
-		}
-		for i := range int32(generationsAtOnce) {
-			all = append(all, b*generationsAtOnce+i+1)
-		}
-	}
-	return all
-}
-
-func block(generation int32) int32 { return (generation - 1) / generationsAtOnce }
 
 // key ensures that a gateway has a key of the generation that the peering requests.
 func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway string) error {

@@ -16,13 +16,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// linksUpGate is the readiness gate of gateways' pods: the condition of a pod that the
-// controller sets to True once, when the pod has a link or none is expected. It controls
-// rollouts and drains only. Traffic does not depend on it: Services publish addresses that
-// are not ready, and the status of peerings counts pods that run. A pod therefore keeps
-// what it has while no controller leads.
-const linksUpGate corev1.PodConditionType = "strait.dev/LinksUp"
-
 const (
 	gateInterval = time.Second      // how often closed gates are checked
 	gateTimeout  = 10 * time.Second // of one request

@@ -36,31 +36,6 @@ func TestALinkCountsForAGatewayThatRuns(t *testing.T) {
 	}
 }
 
-func TestGatewaysLeaveLostNodesSoonUnlessTheInstallationSaysOtherwise(t *testing.T) {
-	seconds := int64(300)
-	for what, c := range map[string]struct {
-		others []corev1.Toleration
-		want   int
-	}{
-		"none":                {nil, 2},
-		"another taint":       {[]corev1.Toleration{{Key: "edge", Operator: corev1.TolerationOpExists}}, 2},
-		"only scheduling":     {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, 2},
-		"one of the two":      {[]corev1.Toleration{{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}, 1},
-		"every taint forever": {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, 0},
-	} {
-		got := podTemplate(inGateways(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{Tolerations: c.others}}), plainPeering()).Spec.Tolerations
-		added := got[len(c.others):]
-		if len(added) != c.want {
-			t.Errorf("%s: %v is added", what, added)
-		}
-		for _, one := range added {
-			if *one.TolerationSeconds != 10 || one.Effect != corev1.TaintEffectNoExecute {
-				t.Errorf("%s: %v", what, one)
-			}
-		}
-	}
-}
-
 func TestATemporaryGatewayIsPossibleWhereItCanGetALink(t *testing.T) {
 	announced := []metav1.Condition{{Type: v1alpha1.ConditionAnnounced, Status: metav1.ConditionTrue}}
 	initiates := []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 )
@@ -44,15 +43,6 @@ func (p *plan) mappedTo(m *v1alpha1.AddressMapping, from *addresses, claimed []c
 	}
 	from.takeExternal(claims.Grant(spec))
 	return []claims.Spec{spec}
-}
-
-// takeExternal reserves an address, so that no node or gateway gets it.
-func (a *addresses) takeExternal(g ipam.Grant) {
-	for _, pool := range slices.Concat(a.nodes, a.gateways) {
-		if pool.of == v1alpha1.PoolExternal {
-			_ = pool.space.Take(g) // always valid: one address with an owner
-		}
-	}
 }
 
 // releasedByMapping reports whether a mapping no longer exists, or now has another address.

@@ -115,7 +115,7 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 		contested = c.multicluster.Contested(time.Now())
 	}
 	gauge(contestedDesc, float64(contested))
-	gauge(podDesc, float64(c.podProblems.Load()))
+	gauge(podDesc, float64(c.published.problems()))
 	if network, ok := c.networks.Get(v1alpha1.ClusterNetworkName); ok {
 		for _, u := range poolUses(network.Spec, c.claims.List()) {
 			gauge(poolSizeDesc, u.size, u.pool, u.family)

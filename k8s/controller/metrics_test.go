@@ -32,7 +32,7 @@ func observed(t *testing.T) *controller {
 		networks: nowhere.ClusterNetworks().Cache(""), peerings: nowhere.Peerings().Cache(""),
 		attachments: nowhere.NodeAttachments().Cache(""), claims: nowhere.AddressClaims().Cache(""),
 		pods: nowhere.Pods("strait-gateways").Cache(""), statefulSets: nowhere.StatefulSets("strait-gateways").Cache(""),
-		reports: nowhere.GatewayReports("strait-gateways").Cache(""), gateways: Gateways{Namespace: "strait-gateways"},
+		reports: nowhere.GatewayReports("strait-gateways").Cache(""), gateways: Gateways{Namespace: "strait-gateways"}, published: new(publisher),
 	}
 	owner := func(uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{UID: uid, Controller: new(true)}}

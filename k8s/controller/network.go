@@ -1,15 +1,11 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,12 +16,12 @@ import (
 // network is this cluster's configuration for allocation.
 type network struct {
 	ranges
-	internal, external, remap []netip.Prefix // the pools
-	reserved                  []netip.Prefix // of the spec
-	withoutNodes              bool           // there are no node helpers
-	gatewayPods               []netip.Addr   // addresses of all gateways; used withoutNodes
-	unattached                []string       // the reasons why nodes are not attached; nil: not known
-	problem                   string         // why nothing may be allocated, with the remedy; empty if allocation is possible
+	internal, external, remap []netip.Prefix    // the pools
+	reserved                  []netip.Prefix    // of the spec
+	withoutNodes              bool              // there are no node helpers
+	gatewayPods               []netip.Addr      // addresses of all gateways; used withoutNodes
+	attached                  *metav1.Condition // NodesAttached; nil: not known
+	problem                   string            // why nothing may be allocated, with the remedy; empty if allocation is possible
 }
 
 // newNetwork parses the spec of a ClusterNetwork and checks it against the CIDRs that the
@@ -146,8 +142,8 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	switch {
 	case n.withoutNodes:
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionNodesAttached)
-	case n.unattached != nil:
-		attached := nodesAttached(n.unattached)
+	case n.attached != nil:
+		attached := *n.attached
 		attached.ObservedGeneration = of.Generation
 		meta.SetStatusCondition(&s.Conditions, attached)
 	}
@@ -165,70 +161,4 @@ func limited(all []v1alpha1.IP, most int) []v1alpha1.IP {
 	slices.Sort(all)
 	all = slices.Compact(all)
 	return all[:min(len(all), most)]
-}
-
-// gatewayAddresses returns the addresses of the pods of all gateways.
-func (c *controller) gatewayAddresses() (all []netip.Addr) {
-	for _, pod := range c.pods.List() {
-		if pod.Labels[peeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		for _, ip := range pod.Status.PodIPs {
-			if a, err := netip.ParseAddr(ip.IP); err == nil && ordinary(single(a)) {
-				all = append(all, a)
-			}
-		}
-	}
-	return all
-}
-
-// ownConditions returns the conditions of the given types: those that the controller
-// writes.
-func ownConditions(all []metav1.Condition, types ...string) (owned []metav1.Condition) {
-	for _, t := range types {
-		if c := meta.FindStatusCondition(all, t); c != nil {
-			owned = append(owned, *c)
-		}
-	}
-	return owned
-}
-
-// observe creates the ClusterNetwork if it is missing, updates its status, and returns the
-// network.
-func (c *controller) observe(ctx context.Context) (*network, error) {
-	object, ok := c.networks.Get(v1alpha1.ClusterNetworkName)
-	if !ok {
-		var err error
-		// Applied, so that no manager owns the defaults, and an admin can apply other values.
-		object, err = c.client.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{
-			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName, Annotations: c.installation.annotations()},
-		}, Manager)
-		if err != nil {
-			return nil, fmt.Errorf("ClusterNetwork %s: %w", v1alpha1.ClusterNetworkName, err)
-		}
-	}
-	object, refused, err := c.install(ctx, object)
-	if err != nil {
-		return nil, err
-	}
-	f, err := gather(ctx, c.client, object, c.log)
-	if err != nil {
-		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
-	}
-	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
-	n.withoutNodes, n.gatewayPods = c.gateways.WithoutNodes, c.gatewayAddresses()
-	n.unattached = c.unattached
-	if refused != "" {
-		n.problem = refused
-	}
-	status := n.status(object)
-	if !reflect.DeepEqual(status, object.Status) {
-		if _, err := c.client.ClusterNetworks().ApplyStatus(ctx, &v1alpha1.ClusterNetwork{
-			ObjectMeta: metav1.ObjectMeta{Name: object.Name}, Status: status,
-		}, Manager); err != nil {
-			return nil, fmt.Errorf("status of ClusterNetwork %s: %w", object.Name, err)
-		}
-		c.tell(time.Now(), "ClusterNetwork", object, object.Status.Conditions, status.Conditions)
-	}
-	return n, nil
 }

@@ -15,15 +15,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// The kinds of owners that the controller claims for. Claims of other owners are not
-// changed.
-const (
-	kindNode    = "NodeAttachment"
-	kindGateway = "Gateway"
-	kindPeering = "Peering"
-	kindMapping = "AddressMapping"
-)
-
 // plan computes the desired claims for the cached objects. It is the claims.Owners of one
 // pass.
 type plan struct {

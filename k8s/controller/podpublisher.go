@@ -2,19 +2,23 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gaissmai/bart"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/client"
 )
 
 const (
@@ -25,12 +29,52 @@ const (
 	podTimeout  = 10 * time.Second       // request timeout
 )
 
-// publishPods writes spec.podAddresses of NodeAttachments as pods change, until ctx ends: apart from passes, which read and
+// publisher writes spec.podAddresses of NodeAttachments: the addresses of pods outside of their node's podCIDRs.
+type publisher struct {
+	publisherOptions
+	pods     *clusterPods                    // of all namespaces
+	changed  chan struct{}                   // capacity one
+	reserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first call of reserve
+	count    atomic.Int64                    // problems
+}
+
+// publisherOptions configure a publisher.
+type publisherOptions struct {
+	client      *client.Client
+	manager     string // of the fields that it applies
+	attachments *client.Cache[*v1alpha1.NodeAttachment]
+	nodes       *client.Cache[*corev1.Node]
+	log         *slog.Logger
+}
+
+// newPublisher returns a publisher that follows the caches, which must not run yet.
+func newPublisher(o publisherOptions) (*publisher, error) {
+	p := &publisher{publisherOptions: o, changed: make(chan struct{}, 1)}
+	p.pods = newClusterPods(o.client.Pods(""), p.podCIDRs, p.notify)
+	return p, errors.Join(p.pods.follow(o.nodes), p.follow())
+}
+
+// track keeps the pods up to date until ctx ends. The cache of nodes must be complete: podCIDRs determine which pods are kept.
+func (p *publisher) track(ctx context.Context) { p.pods.run(ctx) }
+
+// listed reports whether all pods were listed once.
+func (p *publisher) listed() bool { return p.pods.listed() }
+
+// problems returns the number of problems: pods that remote clusters cannot reach.
+func (p *publisher) problems() int64 { return p.count.Load() }
+
+// reserve sets the prefixes that no pod may have an address in. Until the first call, nothing is written.
+func (p *publisher) reserve(all []ipam.Reserved) {
+	p.reserved.Store(&all)
+	p.notify()
+}
+
+// run writes as pods change, until ctx ends: apart from passes, which read and
 // write much more. Evaluations go on while requests run, so a slow request delays only the pods of its node, and those
 // whose address the node has to give up first.
-func (c *controller) publishPods(ctx context.Context) {
-	p := podPublisher{controller: c, last: make(map[string]*podWrite)}
-	defer p.podProblems.Store(0) // those of the next leader count
+func (c *publisher) run(ctx context.Context) {
+	p := publishing{publisher: c, last: make(map[string]*podWrite)}
+	defer p.count.Store(0) // those of the next leader count
 	start, ended := make(chan *podWrite), make(chan podEnd, podWriters)
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -42,7 +86,7 @@ func (c *controller) publishPods(ctx context.Context) {
 			}
 		})
 	}
-	changed := c.podsChanged // nil: not yet, after an evaluation
+	changed := c.changed // nil: not yet, after an evaluation
 	var rested, due <-chan time.Time
 	for {
 		var next *podWrite
@@ -57,11 +101,11 @@ func (c *controller) publishPods(ctx context.Context) {
 			p.started(next, time.Now())
 		case end := <-ended:
 			end.outcome = end.result
-			c.notifyPods() // the node may be written again
+			c.notify() // the node may be written again
 		case <-due:
-			c.notifyPods()
+			c.notify()
 		case <-rested:
-			changed = c.podsChanged
+			changed = c.changed
 		case <-changed:
 			begun := time.Now()
 			due = nil
@@ -73,53 +117,40 @@ func (c *controller) publishPods(ctx context.Context) {
 	}
 }
 
-// followPodAddresses requests an evaluation of all pods when the addresses of a node's pods have changed.
-func (c *controller) followPodAddresses() error {
-	_, err := c.attachments.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.notifyPods() },
-		DeleteFunc: func(any) { c.notifyPods() },
+// follow requests an evaluation of all pods when the addresses of a node's pods have changed.
+func (p *publisher) follow() error {
+	_, err := p.attachments.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { p.notify() },
+		DeleteFunc: func(any) { p.notify() },
 		UpdateFunc: func(was, is any) {
 			a, b := was.(*v1alpha1.NodeAttachment), is.(*v1alpha1.NodeAttachment)
 			if a.UID != b.UID || !slices.Equal(a.Spec.PodAddresses, b.Spec.PodAddresses) {
-				c.notifyPods()
+				p.notify()
 			}
 		},
 	})
 	return err
 }
 
-// notifyPods requests an evaluation of all pods.
-func (c *controller) notifyPods() {
+// notify requests an evaluation of all pods.
+func (p *publisher) notify() {
 	select {
-	case c.podsChanged <- struct{}{}:
+	case p.changed <- struct{}{}:
 	default: // a request is pending
 	}
 }
 
-// podReservations returns the prefixes that no pod may have an address in.
-func podReservations(n *network, inForce []claims.Spec) []ipam.Reserved {
-	all := n.addressPools()
-	for _, spec := range inForce {
-		if spec.Pool == v1alpha1.PoolRemap {
-			if p := claims.Grant(spec).Prefix; p.IsValid() {
-				all = append(all, ipam.Reserved{Prefix: p, Use: "the mapped CIDR of " + spec.Owner.Kind + " " + spec.Owner.Name})
-			}
-		}
-	}
-	return all
-}
-
-// podPublisher is the state of one call of publishPods.
-type podPublisher struct {
-	*controller
-	queue    []*podWrite          // writes that have not started; the first one is the next
-	holders  podHolders           // of the last evaluation; nil: there was none
-	last     map[string]*podWrite // the last write that was started, by node; none: it is over, and its interval too
-	problems []string             // as logged last
+// publishing is the state of one call of run.
+type publishing struct {
+	*publisher
+	queue   []*podWrite          // writes that have not started; the first one is the next
+	holders podHolders           // of the last evaluation; nil: there was none
+	last    map[string]*podWrite // the last write that was started, by node; none: it is over, and its interval too
+	logged  []string             // the problems that were logged last
 }
 
 // started takes the first write off the queue.
-func (p *podPublisher) started(w *podWrite, now time.Time) {
+func (p *publishing) started(w *podWrite, now time.Time) {
 	p.queue = p.queue[1:]
 	w.at = now
 	p.last[w.to.Name] = w
@@ -128,16 +159,16 @@ func (p *podPublisher) started(w *podWrite, now time.Time) {
 // evaluate compares all pods with what nodes have, and replaces the queue by writes of what differs. An address that moves
 // is removed from its old node before its new node gets it. After the time that evaluate returns, nodes can be written
 // that it had to leave out; 0: only a change requires another evaluation.
-func (p *podPublisher) evaluate(now time.Time) (wait time.Duration) {
+func (p *publishing) evaluate(now time.Time) (wait time.Duration) {
 	p.queue = nil
-	reserved := p.podReserved.Load()
+	reserved := p.reserved.Load()
 	if reserved == nil {
 		return 0 // the first pass requests an evaluation
 	}
 	if p.holders == nil { // what an earlier controller has decided
 		p.holders = attachedHolders(p.attachments.List())
 	}
-	wanted, owners, problems := podAddresses(p.clusterPods.list(), p.nodes.List(), *reserved, p.holders)
+	wanted, owners, problems := podAddresses(p.pods.list(), p.nodes.List(), *reserved, p.holders)
 	p.holders = owners
 	p.report(problems)
 	maps.DeleteFunc(p.last, func(node string, w *podWrite) bool {
@@ -179,7 +210,7 @@ func (p *podPublisher) evaluate(now time.Time) (wait time.Duration) {
 }
 
 // unseen returns what a node has, or may have, that its cached attachment need not show.
-func (p *podPublisher) unseen(cached *v1alpha1.NodeAttachment) []v1alpha1.CIDR {
+func (p *publishing) unseen(cached *v1alpha1.NodeAttachment) []v1alpha1.CIDR {
 	w := p.last[cached.Name]
 	if !w.open(cached) {
 		return nil
@@ -245,10 +276,10 @@ func removeAll(from *bart.Lite, prefixes []netip.Prefix) {
 const maxPodProblems = 20
 
 // report logs the problems that are new, and counts all.
-func (p *podPublisher) report(problems []string) {
+func (p *publishing) report(problems []string) {
 	logged := 0
 	for _, problem := range problems {
-		if slices.Contains(p.problems, problem) {
+		if slices.Contains(p.logged, problem) {
 			continue
 		}
 		if logged++; logged <= maxPodProblems {
@@ -258,6 +289,6 @@ func (p *podPublisher) report(problems []string) {
 	if logged > maxPodProblems {
 		p.log.Warn("more such problems", "count", logged-maxPodProblems)
 	}
-	p.problems = problems
-	p.podProblems.Store(int64(len(problems)))
+	p.logged = problems
+	p.count.Store(int64(len(problems)))
 }

@@ -59,10 +59,10 @@ func (w *podWrite) hold(cached *v1alpha1.NodeAttachment, now time.Time) time.Dur
 }
 
 // perform sends the request.
-func (c *controller) perform(ctx context.Context, w *podWrite) podOutcome {
+func (p *publisher) perform(ctx context.Context, w *podWrite) podOutcome {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
-	stored, err := c.client.NodeAttachments().Apply(ctx, w.to, Manager)
+	stored, err := p.client.NodeAttachments().Apply(ctx, w.to, p.manager)
 	switch {
 	case err == nil && stored.ResourceVersion == w.to.ResourceVersion:
 		return podUnchanged
@@ -71,7 +71,7 @@ func (c *controller) perform(ctx context.Context, w *podWrite) podOutcome {
 	case apierrors.IsConflict(err):
 		return podRefused
 	case !errors.Is(ctx.Err(), context.Canceled):
-		c.log.Warn("cannot write the addresses of a node's pods; trying again", "node", w.to.Name, "error", err)
+		p.log.Warn("cannot write the addresses of a node's pods; trying again", "node", w.to.Name, "error", err)
 	}
 	return podUnknown
 }

@@ -3,12 +3,14 @@ package controller
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"strait.dev/strait/k8s/api/cilium"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
 )
@@ -101,4 +103,24 @@ func servicePorts(protocol corev1.Protocol) networkingv1.NetworkPolicyPort {
 	p := policyPort(protocol, install.FirstServicePort)
 	p.EndPort = new(int32(install.LastServicePort))
 	return p
+}
+
+// ciliumNetworkPolicy allows nodes to send overlay packets to the gateways of a peering and
+// to read their metrics: Cilium's address blocks match no nodes unless it is configured to.
+// Policies add up, so it needs no other rule of networkPolicy.
+func ciliumNetworkPolicy(g Gateways, peering *v1alpha1.Peering) *cilium.CiliumNetworkPolicy {
+	ports := []cilium.Port{{Port: strconv.Itoa(httpPort), Protocol: "TCP"}}
+	if !g.WithoutNodes {
+		ports = append(ports, cilium.Port{Port: strconv.Itoa(genevePort), Protocol: "UDP"}, cilium.Port{Port: strconv.Itoa(vxlanPort), Protocol: "UDP"})
+	}
+	return &cilium.CiliumNetworkPolicy{
+		ObjectMeta: objectMeta(g, peering, peering.Name),
+		Spec: cilium.Spec{
+			EndpointSelector: metav1.LabelSelector{MatchLabels: selector(peering)},
+			Ingress: []cilium.Ingress{{
+				FromEntities: []string{cilium.Host, cilium.RemoteNode},
+				ToPorts:      []cilium.Ports{{Ports: ports}},
+			}},
+		},
+	}
 }

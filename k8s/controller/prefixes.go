@@ -99,3 +99,44 @@ func covered(prefixes []netip.Prefix, limit int) []netip.Prefix {
 
 // hosts returns the number of host bits of a prefix.
 func hosts(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
+
+func ofFamily(prefixes []netip.Prefix, is4 bool) (some []netip.Prefix) {
+	for _, p := range prefixes {
+		if p.Addr().Is4() == is4 {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// ordinaryAddresses returns the ordinary unicast addresses among the texts. Host names and
+// link-local addresses are skipped.
+func ordinaryAddresses(texts []string) (all []netip.Addr) {
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" && ordinary(single(a.Unmap())) {
+			all = append(all, a.Unmap())
+		}
+	}
+	return all
+}
+
+func ips(addresses []netip.Addr) (texts []v1alpha1.IP) {
+	for _, a := range addresses {
+		texts = append(texts, v1alpha1.IP(a.String()))
+	}
+	return texts
+}
+
+func addrs(texts []v1alpha1.IP) (addresses []netip.Addr) {
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(string(text)); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
+
+// attachedAddresses returns all addresses that an attachment uses.
+func attachedAddresses(a *v1alpha1.NodeAttachment) (used []netip.Addr) {
+	return append(addrs(a.Spec.InternalAddresses), addrs(a.Spec.ExternalAddresses)...)
+}

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // ParseTemplate parses the fields of its gateways' pods that an installation sets, as YAML
@@ -54,21 +55,15 @@ func parseStrict(text []byte, into any) (map[string]any, error) {
 	return fields, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, again, true)
 }
 
-// Check returns an error that names a missing option.
-func (g Gateways) Check() error {
-	switch {
-	case g.Namespace == "":
-		return errors.New("the namespace of the gateways is missing; set --gateway-namespace")
-	case g.ServiceAccount == "":
-		return errors.New("the service account of the gateways is missing; set --gateway-service-account")
-	case g.Image == "" && !g.templateHasImage():
-		return errors.New("the image of the gateways is missing; set --gateway-image, or an image in the pod template")
+// ParseNetwork parses the fields of a ClusterNetwork's spec that an installation sets, as
+// YAML; empty text is valid. An error names the field. The API server validates the values.
+func ParseNetwork(text []byte) (map[string]any, error) {
+	fields, err := parseStrict(text, new(v1alpha1.ClusterNetworkSpec))
+	if err != nil {
+		return nil, fmt.Errorf("not the spec of a ClusterNetwork: %w; see kubectl explain clusternetworks.spec", err)
 	}
-	return nil
-}
-
-func (g Gateways) templateHasImage() bool {
-	return g.Template != nil && slices.ContainsFunc(g.Template.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == gatewayContainer && c.Image != ""
-	})
+	if fields == nil { // the text is null
+		fields = make(map[string]any)
+	}
+	return fields, nil
 }

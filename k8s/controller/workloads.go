@@ -15,13 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/peering"
 )
-
-// peeringLabel is on all objects that belong to the gateways of a peering; its value is the
-// peering's name.
-const peeringLabel = peering.Label
 
 // workloadState is the state of the workloads of a peering's gateways.
 type workloadState struct {
@@ -103,33 +97,6 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 		err = nil
 	}
 	return errors.Join(append(problems, err)...)
-}
-
-// objectMeta returns the metadata of an object that belongs to a peering.
-func objectMeta(g Gateways, peering *v1alpha1.Peering, name string) metav1.ObjectMeta {
-	owner := metav1.NewControllerRef(peering, v1alpha1.GroupVersion.WithKind(kindPeering))
-	*owner.BlockOwnerDeletion = false // the peering may be deleted first
-	return metav1.ObjectMeta{
-		Name: name, Namespace: g.Namespace, Labels: labels(peering),
-		OwnerReferences: []metav1.OwnerReference{*owner},
-	}
-}
-
-func labels(peering *v1alpha1.Peering) map[string]string {
-	return map[string]string{
-		install.NameLabel:              install.Name,
-		install.ComponentLabel:         install.Gateway,
-		"app.kubernetes.io/instance":   peering.Name,
-		"app.kubernetes.io/managed-by": "strait",
-		"app.kubernetes.io/part-of":    "strait",
-		peeringLabel:                   peering.Name,
-	}
-}
-
-// selector selects the pods of a peering. It must never change: that of a StatefulSet is
-// immutable.
-func selector(peering *v1alpha1.Peering) map[string]string {
-	return map[string]string{install.NameLabel: install.Name, install.ComponentLabel: install.Gateway, peeringLabel: peering.Name}
 }
 
 // explainAPIError adds the object and a remedy to an API error. A nil error stays nil.

@@ -1,0 +1,28 @@
+package controller
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// ownConditions returns the conditions of the given types: those that the controller
+// writes.
+func ownConditions(all []metav1.Condition, types ...string) (owned []metav1.Condition) {
+	for _, t := range types {
+		if c := meta.FindStatusCondition(all, t); c != nil {
+			owned = append(owned, *c)
+		}
+	}
+	return owned
+}
+
+func condition(status metav1.ConditionStatus, reason, message string, arguments ...any) metav1.Condition {
+	return metav1.Condition{Status: status, Reason: reason, Message: client.Clip(fmt.Sprintf(message, arguments...), maxMessage)}
+}
+
+// maxMessage is the maximum length of a condition's message in the API, in bytes.
+const maxMessage = 32768
