@@ -56,7 +56,7 @@ func working() *scene {
 			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", VNI: 257, Ready: true}}}})
 	}
 	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}
-	s.inForce = []claims.Spec{viewClaim(owner, "10.1.0.0/16", "10.71.0.0/16"),
+	s.inForce = []claims.Spec{mappedTo(owner, "10.1.0.0/16", "10.71.0.0/16"),
 		{Prefix: "10.80.255.1/32", Pool: v1alpha1.PoolInternal, Owner: v1alpha1.ClaimOwner{Kind: kindGateway, Name: "b-0"}}}
 	return s
 }

@@ -10,11 +10,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// The maximum lengths of the lists in a ClusterNetwork's status.
-const (
-	maxCIDRs     = 64
-	maxNodeCIDRs = 1024
-)
+// maxCIDRs is the maximum length of the lists of pod and Service CIDRs in a ClusterNetwork's status.
+const maxCIDRs = 64
 
 // ranges are the CIDRs that the cluster itself uses.
 type ranges struct {

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
 )
@@ -111,39 +108,6 @@ func FuzzWhatIsDetectedAStatusCanHold(f *testing.F) {
 	})
 }
 
-func TestMergedRangesHoldTheSameAddressesAndCoveredOnesNoFewer(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	pool := netip.MustParsePrefix("10.0.0.0/24")
-	for range 500 {
-		var some []netip.Prefix
-		for range random.IntN(20) {
-			a := pool.Addr().As4()
-			a[3] = byte(random.Uint32())
-			some = append(some, netip.PrefixFrom(netip.AddrFrom4(a), 26+random.IntN(7)).Masked())
-		}
-		limit := 1 + random.IntN(4)
-		same, more := merged(some), covered(some, limit)
-		if len(more) > limit {
-			t.Fatalf("%v covered by %v, more than %d", some, more, limit)
-		}
-		for a := pool.Addr(); pool.Contains(a); a = a.Next() {
-			in := func(p netip.Prefix) bool { return p.Contains(a) }
-			was := slices.ContainsFunc(some, in)
-			if slices.ContainsFunc(same, in) != was || was && !slices.ContainsFunc(more, in) {
-				t.Fatalf("%v: of %v became %v, covered by %v", a, some, same, more)
-			}
-		}
-		for i, p := range same { // a twin would show here
-			for _, q := range same[i+1:] {
-				if up, _ := parent(p); p.Overlaps(q) || p.Bits() == q.Bits() && up.Contains(q.Addr()) {
-					t.Fatalf("%v and %v of %v could be one", p, q, same)
-				}
-			}
-		}
-	}
-}
-
-// A node of Fargate has the address of its only pod, which has to stay reachable.
 // The address of a virtual node is that of the borrower's pod, and its pods have addresses of
 // another cluster.
 func TestVirtualNodesAddNothingToTheCluster(t *testing.T) {
@@ -152,19 +116,9 @@ func TestVirtualNodesAddNothingToTheCluster(t *testing.T) {
 	if r := detect(v1alpha1.ClusterNetworkSpec{}, facts{}, nodes); fmt.Sprint(r.nodes, r.pods) != "[192.0.2.1/32] [10.0.1.0/24]" {
 		t.Errorf("the CIDRs of nodes are %v, those of pods %v", r.nodes, r.pods)
 	}
-	here, there := podOn(nodes[0].Name, "here", "10.0.100.1"), podOn(nodes[1].Name, "there", "10.71.0.5")
-	a, _ := clusterPodOf(here)
-	b, _ := clusterPodOf(there)
-	mapped := []ipam.Reserved{{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Use: "the mapped CIDR of Peering b"}}
-	if byNode, owners, problems := podAddresses([]*clusterPod{a, b}, nodes, mapped, podOwners{}); len(byNode) != 1 || len(owners) != 1 || len(problems) != 0 {
-		t.Errorf("pods have the addresses %v, owned by %v; problems: %v", byNode, owners, problems)
-	}
-	var helpers *helperNodes
-	if kept, err := helpers.nodeEssentials(nodes[1]); err != nil || helpers.runOn(kept.(*corev1.Node), false) {
-		t.Errorf("a node helper runs on it, %v", err)
-	}
 }
 
+// A node of Fargate has the address of its only pod, which has to stay reachable.
 func TestNodesOfFargateAreNoNodeCIDRs(t *testing.T) {
 	nodes := nodesWith("", "", "")
 	nodes[0].Spec.ProviderID = "aws:///us-east-1a/0123456789-abcdef/fargate-ip-192-0-2-1.ec2.internal"

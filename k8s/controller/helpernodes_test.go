@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/peering"
 )
 
 // chartHelpers returns where the node helpers of the chart run, with its default values.
@@ -158,5 +160,13 @@ func TestVirtualNodesAreNoEntryPoints(t *testing.T) {
 	edge := helpersOf(t, "spec: {nodeSelector: {role: worker}}")
 	if got := names(forwarding(edge, []*corev1.Node{labelled("worker", "role=worker"), labelled("edge", "role=edge")}, "edge")); !slices.Equal(got, []string{"worker", "edge"}) {
 		t.Errorf("entry points of a gateway on a node without helper: %q", got)
+	}
+}
+
+func TestNoHelperRunsOnAVirtualNode(t *testing.T) {
+	var all *helperNodes
+	kept, err := all.nodeEssentials(labelled("b", peering.Label+"=b"))
+	if err != nil || all.runOn(kept.(*corev1.Node), false) {
+		t.Errorf("a node helper runs on it, %v", err)
 	}
 }

@@ -150,15 +150,15 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	return s
 }
 
-// Limits of lists in the API.
-const (
-	maxAPIServers       = 64
-	maxGatewayAddresses = 1024
-)
-
 // limited returns the first elements of a list in its order, each once.
 func limited(all []v1alpha1.IP, most int) []v1alpha1.IP {
 	slices.Sort(all)
 	all = slices.Compact(all)
 	return all[:min(len(all), most)]
 }
+
+// Limits of lists in the API.
+const (
+	maxAPIServers       = 64
+	maxGatewayAddresses = 1024
+)

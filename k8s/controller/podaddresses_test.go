@@ -15,6 +15,7 @@ import (
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 func nodeWith(name string, podCIDRs ...string) *corev1.Node {
@@ -169,15 +170,13 @@ func BenchmarkPodAddresses(b *testing.B) {
 	}
 }
 
-func TestChangesOfPodsWakeNoPass(t *testing.T) {
-	was := &v1alpha1.NodeAttachment{Spec: v1alpha1.NodeAttachmentSpec{Index: 1, PodCIDRs: []v1alpha1.CIDR{"10.0.1.0/24"}}}
-	is := was.DeepCopy()
-	is.Spec.PodAddresses = []v1alpha1.CIDR{"10.0.100.1/32"}
-	if !sameAttachment(was, is) {
-		t.Error("addresses of pods wake a pass")
-	}
-	is.Spec.PodCIDRs = nil
-	if sameAttachment(was, is) {
-		t.Error("podCIDRs wake none")
+func TestPodsOfVirtualNodesHaveNoRoute(t *testing.T) {
+	nodes := []*corev1.Node{nodeWith("node-1", "10.0.1.0/24"), nodeWith("b", "10.0.2.0/24")}
+	nodes[1].Labels = map[string]string{peering.Label: "b"}
+	here, _ := clusterPodOf(podOn("node-1", "here", "10.0.100.1"))
+	there, _ := clusterPodOf(podOn("b", "there", "10.71.0.5"))
+	mapped := []ipam.Reserved{{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Use: "the mapped CIDR of Peering b"}}
+	if byNode, owners, problems := podAddresses([]*clusterPod{here, there}, nodes, mapped, podOwners{}); len(byNode) != 1 || len(owners) != 1 || len(problems) != 0 {
+		t.Errorf("pods have the addresses %v, owned by %v; problems: %v", byNode, owners, problems)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
+// maxNodeCIDRs is the maximum number of CIDRs of nodes: in a ClusterNetwork's status, and as sources in the policies of gateways.
+const maxNodeCIDRs = 1024
+
 // parsePrefixes parses prefixes as Kubernetes writes them. Host bits are cleared; prefixes
 // that v1alpha1.CIDR does not allow are an error.
 func parsePrefixes[S ~string](texts []S) (prefixes []netip.Prefix, err error) {

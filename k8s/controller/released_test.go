@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/kube"
 )
@@ -37,7 +38,7 @@ func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}}, Manager)
 	check(err)
-	claim := viewClaim(v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}, "10.1.0.0/16", "10.64.0.0/16")
+	claim := mappedTo(v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}, "10.1.0.0/16", "10.64.0.0/16")
 	for _, row := range []struct {
 		plans *v1alpha1.Peering
 		want  bool
@@ -47,4 +48,9 @@ func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 			t.Errorf("released: %v, want %v; %v", released, row.want, err)
 		}
 	}
+}
+
+// mappedTo returns the claim for a mapping of a CIDR.
+func mappedTo(owner v1alpha1.ClaimOwner, cidr, seenAs v1alpha1.CIDR) claims.Spec {
+	return claims.Spec{Prefix: seenAs, Pool: v1alpha1.PoolRemap, Owner: owner, For: cidr}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 )
 
 // ParseTemplate parses the fields of its gateways' pods that an installation sets, as YAML
@@ -26,7 +27,7 @@ func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	names := make(map[string]bool)
 	for i, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
 		if c.Name == "" {
-			return nil, fmt.Errorf("container %d of the pod template has no name; Strait's container is named %s", i, gatewayContainer)
+			return nil, fmt.Errorf("container %d of the pod template has no name; Strait's container is named %s", i, install.Gateway)
 		}
 		if names[c.Name] {
 			return nil, fmt.Errorf("two containers of the template are named %s; rename one", c.Name)
