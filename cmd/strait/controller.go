@@ -13,6 +13,7 @@ import (
 	"strait.dev/strait/internal/smallfile"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/values"
 	"strait.dev/strait/k8s/install"
 )
 
@@ -54,7 +55,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				if err != nil {
 					return fileError("--gateway-template", template, err)
 				}
-				if o.Gateways.Template, err = controller.ParseTemplate(text); err != nil {
+				if o.Gateways.Template, err = values.ParseTemplate(text); err != nil {
 					return fmt.Errorf("--gateway-template %s: %w", template, err)
 				}
 			}
@@ -63,7 +64,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				if err != nil {
 					return fileError("--node-template", helpers, err)
 				}
-				if o.Helpers, err = controller.ParseTemplate(text); err != nil {
+				if o.Helpers, err = values.ParseTemplate(text); err != nil {
 					return fmt.Errorf("--node-template %s: %w", helpers, err)
 				}
 			}
@@ -72,7 +73,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 				if err != nil {
 					return fileError("--cluster-network", network, err)
 				}
-				if o.Network, err = controller.ParseNetwork(text); err != nil {
+				if o.Network, err = values.ParseNetwork(text); err != nil {
 					return fmt.Errorf("--cluster-network %s: %w", network, err)
 				}
 			}

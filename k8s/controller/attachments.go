@@ -14,19 +14,23 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/network"
+	"strait.dev/strait/k8s/controller/nodeinfo"
 )
 
 // attach creates or updates one NodeAttachment for each of nodes, with the bound addresses,
 // and deletes those of removed nodes and of nodes without node helpers. An error for one node
 // does not affect others. unattached are the reasons why nodes cannot be attached as they are,
 // which no repetition changes.
-func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) (unattached []string, err error) {
-	granted := n.addressesByOwner(inForce)
+func (c *controller) attach(ctx context.Context, n *network.Network, nodes []*corev1.Node, inForce []claims.Spec) (unattached []string, err error) {
+	granted := addressesByOwner(n, inForce)
 	var problems []error
 	wanted := make(map[string]bool)
 	for _, node := range nodes {
 		wanted[node.Name] = true
-		owner := v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}
+		owner := v1alpha1.ClaimOwner{Kind: allocation.KindNode, Name: node.Name}
 		why, err := c.attachNode(ctx, node, granted[owner])
 		if why != "" {
 			unattached = append(unattached, fmt.Sprintf("node %s: %s", node.Name, why))
@@ -53,7 +57,7 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	spec, meta := attachmentSpec(node, granted), metav1.ObjectMeta{Name: node.Name}
 	is, exists := c.attachments.Get(node.Name)
 	if exists {
-		spec.PodAddresses = is.Spec.PodAddresses // which publishPods writes
+		spec.PodAddresses = is.Spec.PodAddresses // which package podaddresses writes
 		meta.UID, meta.ResourceVersion = is.UID, is.ResourceVersion
 	}
 	switch {
@@ -68,7 +72,7 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	_, err = c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{ObjectMeta: meta, Spec: spec}, Manager)
 	switch {
 	case apierrors.IsConflict(err):
-		c.wakeUp() // publishPods or the node has written it just now
+		c.wakeUp() // package podaddresses or the node has written it just now
 		return "", nil
 	case apierrors.IsInvalid(err):
 		return err.Error(), nil
@@ -85,9 +89,9 @@ const maxUnderlay = 16
 // its ExternalIPs if it has none, as the kubelet chooses the addresses of its host. Of more
 // than the API accepts, the first of each IP family is among them, which the kubelet chooses.
 func underlayAddresses(node *corev1.Node) (all []netip.Addr) {
-	reported := nodeAddresses(node, corev1.NodeInternalIP)
+	reported := nodeinfo.Addresses(node, corev1.NodeInternalIP)
 	if len(reported) == 0 {
-		reported = nodeAddresses(node, corev1.NodeExternalIP)
+		reported = nodeinfo.Addresses(node, corev1.NodeExternalIP)
 	}
 	for _, a := range reported {
 		if !slices.Contains(all, a) {
@@ -106,15 +110,15 @@ func underlayAddresses(node *corev1.Node) (all []netip.Addr) {
 // attachmentSpec returns the desired spec of the attachment of a node.
 func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAttachmentSpec {
 	spec := v1alpha1.NodeAttachmentSpec{
-		UnderlayAddresses: ips(underlayAddresses(node)),
-		InternalAddresses: ips(granted.internal),
-		ExternalAddresses: ips(granted.external),
+		UnderlayAddresses: cidrs.IPs(underlayAddresses(node)),
+		InternalAddresses: cidrs.IPs(granted.internal),
+		ExternalAddresses: cidrs.IPs(granted.external),
 	}
 	if len(granted.internal) > 0 {
-		spec.Index = nodeIndex(granted.internal[0])
+		spec.Index = allocation.NodeIndex(granted.internal[0])
 	}
-	if prefixes, err := parsePrefixes(node.Spec.PodCIDRs); err == nil { // validated by the API server
-		spec.PodCIDRs = cidrs(prefixes)
+	if prefixes, err := cidrs.Parse(node.Spec.PodCIDRs); err == nil { // validated by the API server
+		spec.PodCIDRs = cidrs.Texts(prefixes)
 	}
 	return spec
 }
@@ -122,7 +126,7 @@ func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAt
 // hasNoHelper reports whether a node exists on which no node helper runs.
 func (c *controller) hasNoHelper(name string) bool {
 	node, ok := c.nodes.Get(name)
-	return ok && !c.helpers.runOn(node, true)
+	return ok && !c.helpers.RunOn(node, true)
 }
 
 // detachGone deletes the attachment of a node that no longer exists according to the API
@@ -148,7 +152,7 @@ func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttach
 // attachable returns the nodes that have a NodeAttachment: those on which node helpers run.
 func (c *controller) attachable(nodes []*corev1.Node) (some []*corev1.Node) {
 	for _, node := range nodes {
-		if _, attached := c.attachments.Get(node.Name); c.helpers.runOn(node, attached) {
+		if _, attached := c.attachments.Get(node.Name); c.helpers.RunOn(node, attached) {
 			some = append(some, node)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/nodeinfo"
 )
 
 // follow wakes the controller when an object is added, deleted or changed in a relevant
@@ -56,7 +57,7 @@ func sameNode(was, is any) bool {
 	a, b := was.(*corev1.Node), is.(*corev1.Node)
 	return maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Spec.Taints, b.Spec.Taints) &&
 		a.Spec.Unschedulable == b.Spec.Unschedulable && a.Spec.ProviderID == b.Spec.ProviderID && slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) &&
-		slices.Equal(a.Status.Addresses, b.Status.Addresses) && slices.Equal(readiness(a), readiness(b))
+		slices.Equal(a.Status.Addresses, b.Status.Addresses) && slices.Equal(nodeinfo.Readiness(a), nodeinfo.Readiness(b))
 }
 
 func samePeering(was, is any) bool {

@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // applyCiliumPolicy brings the CiliumNetworkPolicy of a peering to its desired state. It is not
 // watched, because most clusters do not have this resource type, but applied in each resync.
 func (c *controller) applyCiliumPolicy(ctx context.Context, peering *v1alpha1.Peering, now time.Time) error {
-	policies, wanted := c.client.CiliumNetworkPolicies(c.gateways.Namespace), ciliumNetworkPolicy(c.gateways, peering)
+	policies, wanted := c.client.CiliumNetworkPolicies(c.gateways.Namespace), workload.CiliumNetworkPolicy(c.gateways, peering)
 	id := objectID{peering.UID, kindName(wanted), wanted.Name}
 	if now.Sub(c.noCilium) < resync || now.Sub(c.applied[id].corrected) < resync {
 		return nil

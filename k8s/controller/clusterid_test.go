@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/network"
 	"strait.dev/strait/k8s/rbac"
 )
 
@@ -55,7 +55,7 @@ func TestTheClusterPropertyAtInstallationIsTheClusterID(t *testing.T) {
 				property := &about{version, "berlin"}
 				property.on(f)
 				f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-				detected, err := controller.Detected(t.Context(), f.Client)
+				detected, err := network.Detected(t.Context(), f.Client)
 				must(t, err)
 				if detected.Status.ClusterID != "berlin" {
 					t.Errorf("detected cluster ID %s", detected.Status.ClusterID)

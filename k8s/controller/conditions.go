@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/condition"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -44,21 +45,21 @@ func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, 
 	missing := r.missing(peering, s)
 	switch {
 	case missing != nil && problem != "":
-		return condition(metav1.ConditionFalse, "GatewaysNotMade", "%s", problem)
+		return condition.New(metav1.ConditionFalse, "GatewaysNotMade", "%s", problem)
 	case missing != nil:
 		return *missing
 	case problem != "":
-		return condition(metav1.ConditionTrue, "Works", "packets pass, but %s", problem)
+		return condition.New(metav1.ConditionTrue, "Works", "packets pass, but %s", problem)
 	}
 	get := func(kind string) string { return meta.FindStatusCondition(s.Conditions, kind).Message }
-	return condition(metav1.ConditionTrue, "Works", "packets pass: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
+	return condition.New(metav1.ConditionTrue, "Works", "packets pass: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
 }
 
 // missing returns the first condition that keeps a peering from being ready, nil if there
 // is none.
 func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *metav1.Condition {
 	if !slices.ContainsFunc(known(peering), r.pods.ready) {
-		c := condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(gatewayNames(peering)))
+		c := condition.New(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(gatewayNames(peering)))
 		return &c
 	}
 	for _, kind := range readyConditions {
@@ -71,7 +72,7 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 			wanted = is.Status == metav1.ConditionFalse
 		}
 		if !wanted {
-			c := condition(metav1.ConditionFalse, is.Reason, "%s", is.Message)
+			c := condition.New(metav1.ConditionFalse, is.Reason, "%s", is.Message)
 			return &c
 		}
 	}
@@ -126,13 +127,13 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	refused = slices.Compact(refused)
 	switch {
 	case taken != nil:
-		return condition(metav1.ConditionFalse, peering.ReasonClusterIDTaken, "%v, so announcements with this ID are refused here; if the two are different clusters, set a unique spec.clusterID in the ClusterNetwork of each; otherwise delete the Peering that is wrong", taken)
+		return condition.New(metav1.ConditionFalse, peering.ReasonClusterIDTaken, "%v, so announcements with this ID are refused here; if the two are different clusters, set a unique spec.clusterID in the ClusterNetwork of each; otherwise delete the Peering that is wrong", taken)
 	case skew != "":
-		return condition(metav1.ConditionFalse, "VersionSkew", "%s", skew)
+		return condition.New(metav1.ConditionFalse, "VersionSkew", "%s", skew)
 	case len(refused) > 0:
-		return condition(metav1.ConditionFalse, "Refused", "%s", strings.Join(refused, ". "))
+		return condition.New(metav1.ConditionFalse, "Refused", "%s", strings.Join(refused, ". "))
 	case r.remotes[p.Name].Announced:
-		return condition(metav1.ConditionTrue, "AsGranted", "the announcement of the remote cluster is granted and in effect")
+		return condition.New(metav1.ConditionTrue, "AsGranted", "the announcement of the remote cluster is granted and in effect")
 	}
-	return condition(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in effect")
+	return condition.New(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in effect")
 }

@@ -13,6 +13,10 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/condition"
+	"strait.dev/strait/k8s/controller/network"
 )
 
 // scene is a peering with all around it, and what a pass makes of it at some time.
@@ -21,7 +25,7 @@ type scene struct {
 	pods     gatewayPods
 	services []*corev1.Service
 	nodes    []*v1alpha1.NodeAttachment
-	network  *network
+	network  *network.Network
 	inForce  []claims.Spec
 	problem  string
 	now      time.Time
@@ -36,7 +40,7 @@ const (
 
 // working is a working peering: one gateway, one link, two nodes.
 func working() *scene {
-	s := &scene{peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Generation: 3}}, now: noon, network: &network{ranges: ranges{clusterID: "a"}}}
+	s := &scene{peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Generation: 3}}, now: noon, network: &network.Network{Ranges: network.Ranges{ClusterID: "a"}}}
 	s.peering.Spec = v1alpha1.PeeringSpec{
 		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.1.0.0/16"}}, AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.1.0.0/16"},
 		Peers:   []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}},
@@ -55,9 +59,9 @@ func working() *scene {
 		s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", VNI: 257, Ready: true}}}})
 	}
-	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}
+	owner := v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: "b"}
 	s.inForce = []claims.Spec{mappedTo(owner, "10.1.0.0/16", "10.71.0.0/16"),
-		{Prefix: "10.80.255.1/32", Pool: v1alpha1.PoolInternal, Owner: v1alpha1.ClaimOwner{Kind: kindGateway, Name: "b-0"}}}
+		{Prefix: "10.80.255.1/32", Pool: v1alpha1.PoolInternal, Owner: v1alpha1.ClaimOwner{Kind: allocation.KindGateway, Name: "b-0"}}}
 	return s
 }
 
@@ -81,14 +85,14 @@ func (s *scene) second(ready corev1.ConditionStatus) *corev1.Pod {
 
 // pass is what one pass makes of the status, which the peering has afterwards.
 func (s *scene) pass() v1alpha1.PeeringStatus {
-	s.network.internal, _ = parsePrefixes([]string{"10.80.0.0/16"})
+	s.network.Internal, _ = cidrs.Parse([]string{"10.80.0.0/16"})
 	merged := merge([]*v1alpha1.Peering{s.peering}, s.network, s.pods, s.now)
 	p := newPlan(nil, s.network, nil, merged, nil, s.now)
-	p.views = map[string][]outcome{}
+	p.views = map[string][]allocation.Outcome{}
 	for _, one := range p.remotes["b"].Ranges() {
-		p.views["b"] = append(p.views["b"], outcome{cidr: one.CIDR, reason: "it is taken"})
+		p.views["b"] = append(p.views["b"], allocation.Outcome{CIDR: one.CIDR, Reason: "it is taken"})
 	}
-	is := newReport(p, s.pods, s.inForce, s.services, s.nodes).status(merged[0], workloadState{problem: s.problem, updated: condition(metav1.ConditionTrue, "Complete", "updated")})
+	is := newReport(p, s.pods, s.inForce, s.services, s.nodes).status(merged[0], workloadState{problem: s.problem, updated: condition.New(metav1.ConditionTrue, "Complete", "updated")})
 	s.peering.Status = *is.DeepCopy()
 	return is
 }
@@ -117,11 +121,11 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a working peering", func(*scene) {}, "Announced", "True AsGranted"},
 		{"a working peering", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
 		{"a working peering", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
-		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "Routed",
+		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "Routed",
 			"True GatewaysCarry this cluster has no node helpers: gateways carry the connections to imported Services; 1 of 1 have a link"},
-		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "Ready", "True Works"},
-		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
-		{"no node helpers and no link", func(s *scene) { s.network.withoutNodes, s.nodes, link(s).Up = true, nil, false }, "Routed", "False NoLink"},
+		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "Ready", "True Works"},
+		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
+		{"no node helpers and no link", func(s *scene) { s.network.WithoutNodes, s.nodes, link(s).Up = true, nil, false }, "Routed", "False NoLink"},
 		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
 		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
 
@@ -377,4 +381,9 @@ func BenchmarkReport(b *testing.B) {
 	for b.Loop() {
 		s.pass()
 	}
+}
+
+// mappedTo returns the claim for a mapping of a CIDR.
+func mappedTo(owner v1alpha1.ClaimOwner, cidr, seenAs v1alpha1.CIDR) claims.Spec {
+	return claims.Spec{Prefix: seenAs, Pool: v1alpha1.PoolRemap, Owner: owner, For: cidr}
 }

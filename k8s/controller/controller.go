@@ -1,20 +1,21 @@
 // Package controller makes the cluster-wide decisions that gateways and nodes need: which
 // CIDRs the cluster uses, which addresses nodes and gateways have, and which CIDRs remote
-// CIDRs are mapped to. It stores allocations as AddressClaims.
+// CIDRs are mapped to. It stores allocations as AddressClaims. The decisions themselves are in
+// the packages below it; this one observes, applies and reports.
 //
 // It works in passes. A pass compares all cached objects with the desired state and changes
 // what differs; it keeps no state between passes except to avoid requests. A controller may
 // therefore be killed at any time, start anywhere, and run twice at once.
 //
-//	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, clusterid.go, detect.go
-//	claim    AddressClaims: allocate and release          plan.go, addresses.go, views.go
-//	attach   NodeAttachments                              attachments.go
-//	run      the gateways of Peerings                     workloads.go, rollout.go
-//	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go
+//	observe  ClusterNetwork: create, detect, report       observe.go, installed.go, package network
+//	claim    AddressClaims: allocate and release          plan.go, released.go, package allocation
+//	attach   NodeAttachments                              attachments.go, granted.go, package nodeinfo
+//	run      the gateways of Peerings                     workloads.go, rollout.go, surge.go, package workload
+//	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go, package condition
 //
 // Concurrently with passes, it lets rollouts continue when links are up (linksup.go), deletes
 // gateways' pods of lost nodes (lostnode.go), writes the addresses of
-// pods outside of podCIDRs into NodeAttachments (podpublisher.go), and exports and imports
+// pods outside of podCIDRs into NodeAttachments (package podaddresses), and exports and imports
 // Services (package services).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
@@ -43,6 +44,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/nodeinfo"
+	"strait.dev/strait/k8s/controller/podaddresses"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/services"
 )
 
@@ -54,7 +58,7 @@ type Options struct {
 	Client     *client.Client
 	Namespace  string // of the lease
 	Identity   string // unique among the controllers of the cluster, like the name of its pod
-	Gateways   Gateways
+	Gateways   workload.Gateways
 	Helpers    *corev1.PodTemplateSpec // of the pods of node helpers, of which the scheduling is read; nil: they run on all nodes
 	Network    map[string]any          // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
 	NoServices bool                    // neither export nor import Services
@@ -98,9 +102,9 @@ type controller struct {
 
 	multicluster *services.Controller // nil: Services are neither exported nor imported
 
-	helpers *helperNodes
+	helpers *nodeinfo.Helpers
 
-	published *publisher // the addresses of pods outside of podCIDRs
+	published *podaddresses.Publisher // the addresses of pods outside of podCIDRs
 
 	unattached []string // the reasons why nodes are not attached, sorted; nil: not known yet. Used by one pass at a time
 
@@ -108,7 +112,7 @@ type controller struct {
 	installed   types.UID      // UID of the ClusterNetwork that has these values; used by one pass at a time
 
 	// The workloads of gateways. The state below is used by one pass at a time.
-	gateways     Gateways
+	gateways     workload.Gateways
 	statefulSets *client.Cache[*appsv1.StatefulSet]
 	policies     *client.Cache[*networkingv1.NetworkPolicy]
 	budgets      *client.Cache[*policyv1.PodDisruptionBudget]
@@ -132,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("controller: %w", err)
 	}
 	debug.SetGCPercent(gcPercent)
-	helpers, err := newHelperNodes(o.Helpers)
+	helpers, err := nodeinfo.NewHelpers(o.Helpers)
 	if err != nil {
 		return fmt.Errorf("controller: node helpers: %w", err)
 	}
@@ -159,10 +163,10 @@ func Run(ctx context.Context, o Options) error {
 		made:         make(map[keyID]time.Time),
 	}
 	c.pacing = newPacing(c.wakeUp)
-	if c.published, err = newPublisher(publisherOptions{client: o.Client, manager: Manager, attachments: c.attachments, nodes: c.nodes, log: o.Log}); err != nil {
+	if c.published, err = podaddresses.New(podaddresses.Options{Client: o.Client, Manager: Manager, Attachments: c.attachments, Nodes: c.nodes, Log: o.Log}); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
-	if err := c.nodes.SetTransform(helpers.nodeEssentials); err != nil {
+	if err := c.nodes.SetTransform(helpers.Essentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
 	if o.Gateways.WithoutNodes && o.Connect != nil {
@@ -202,13 +206,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), c.nodes.HasSynced) {
-			c.published.track(ctx)
+			c.published.Track(ctx)
 		}
 	})
 	if c.multicluster != nil {
 		running.Go(func() { c.multicluster.Run(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.published.listed)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.published.Listed)...) {
 		return nil
 	}
 	c.state.synced.Store(true)
@@ -224,7 +228,7 @@ func (c *controller) work(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.writeEvents(ctx) })
-	beside.Go(func() { c.published.run(ctx) })
+	beside.Go(func() { c.published.Run(ctx) })
 	beside.Go(func() { c.tendPods(ctx) })
 	if c.multicluster != nil {
 		beside.Go(func() { c.multicluster.Work(ctx) })
@@ -273,14 +277,14 @@ func (c *controller) pass(ctx context.Context) error {
 		c.processes.follow(ctx, pods)
 	}
 	merged := merge(peerings, network, pods, now)
-	c.pacing.hold(peerings, merged, network.clusterID, now)
+	c.pacing.hold(peerings, merged, network.ClusterID, now)
 	p := newPlan(c.client, network, c.nodes.List(), merged, c.mappings.List(), now)
 	p.attachable, p.helpers = c.attachable(p.nodes), c.helpers
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {
 		return err
 	}
-	c.published.reserve(podReservations(network, inForce))
+	c.published.Reserve(podReservations(network, inForce))
 	unattached, attached := c.attach(ctx, network, p.attaches(), inForce)
 	c.noteUnattached(append(unattached, p.unaddressed...))
 	gateways, running := c.workloads(ctx, p, pods)

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/network"
 )
 
 // A preflight reports the same CIDRs that the controller detects.
 func TestWhatIsDetectedWithoutAControllerIsWhatItFinds(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-		before, err := controller.Detected(t.Context(), f.Client)
+		before, err := network.Detected(t.Context(), f.Client)
 		must(t, err)
 		f.lead()
 		f.until("the ClusterNetwork", func() string {

@@ -13,6 +13,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/allocation"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -34,7 +35,7 @@ func (c *controller) tell(now time.Time, kind string, about client.Object, was, 
 		if before != nil && before.Status == condition.Status {
 			continue
 		}
-		expected := condition.Status == metav1.ConditionUnknown || kind == kindPeering && condition.Status == metav1.ConditionFalse && condition.Reason != peering.ReasonClusterIDTaken
+		expected := condition.Status == metav1.ConditionUnknown || kind == allocation.KindPeering && condition.Status == metav1.ConditionFalse && condition.Reason != peering.ReasonClusterIDTaken
 		if before == nil && expected {
 			continue // a new peering is expected not to work yet
 		}

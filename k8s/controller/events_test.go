@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/allocation"
 )
 
 func TestEventsTellOfTransitionsAlone(t *testing.T) {
@@ -36,7 +37,7 @@ func TestEventsTellOfTransitionsAlone(t *testing.T) {
 		if row.network {
 			c.tell(noon, "ClusterNetwork", network, row.was, row.is)
 		} else {
-			c.tell(noon, kindPeering, peering, row.was, row.is)
+			c.tell(noon, allocation.KindPeering, peering, row.was, row.is)
 		}
 		got := ""
 		if len(c.events) > 0 {
@@ -52,9 +53,9 @@ func TestEventsTellOfTransitionsAlone(t *testing.T) {
 func TestATransitionHasOneEventAndTheNextAnother(t *testing.T) {
 	p := working().peering
 	c := metav1.Condition{Type: "TunnelUp", Status: metav1.ConditionFalse, Reason: "Lost", Message: strings.Repeat("ü", 5000), LastTransitionTime: metav1.Time{Time: noon}}
-	first, again := eventOf(noon, kindPeering, p, c), eventOf(noon.Add(1), kindPeering, p, c)
+	first, again := eventOf(noon, allocation.KindPeering, p, c), eventOf(noon.Add(1), allocation.KindPeering, p, c)
 	c.LastTransitionTime = metav1.Time{Time: noon.Add(2e9)}
-	if next := eventOf(noon, kindPeering, p, c); first.Name != again.Name || first.Name == next.Name {
+	if next := eventOf(noon, allocation.KindPeering, p, c); first.Name != again.Name || first.Name == next.Name {
 		t.Errorf("%s, %s, %s", first.Name, again.Name, next.Name)
 	}
 	if len(first.Message) > maxEventMessage || strings.ToValidUTF8(first.Message, "") != first.Message {
@@ -65,6 +66,6 @@ func TestATransitionHasOneEventAndTheNextAnother(t *testing.T) {
 func TestTooManyEventsAreDroppedAndBlockNothing(t *testing.T) {
 	c := &controller{events: make(chan *corev1.Event, 1)}
 	for range 3 {
-		c.tell(noon, kindPeering, working().peering, nil, []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}})
+		c.tell(noon, allocation.KindPeering, working().peering, nil, []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}})
 	}
 }

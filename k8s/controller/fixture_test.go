@@ -22,6 +22,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/ports"
@@ -107,7 +108,7 @@ func (f *fixture) start(config *rest.Config, namespace, identity string, more ..
 	done := make(chan error, 1)
 	o := controller.Options{
 		Client: c, Namespace: namespace, Identity: identity,
-		Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+		Gateways: workload.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 		Listen:   f.served[identity],
 		Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/condition"
 )
 
 // gatewaysUp returns the condition GatewaysUp: whether all gateways of the spec have a link,
@@ -28,9 +29,9 @@ func (r *report) gatewaysUp(p *v1alpha1.Peering) metav1.Condition {
 	}
 	text := fmt.Sprintf("%d of %d gateways have a link", len(names)-len(down), len(names))
 	if len(down) == 0 {
-		return condition(metav1.ConditionTrue, "AllUp", "%s", text)
+		return condition.New(metav1.ConditionTrue, "AllUp", "%s", text)
 	}
-	return condition(metav1.ConditionFalse, reason, "%s: %s", text, strings.Join(down, "; "))
+	return condition.New(metav1.ConditionFalse, reason, "%s: %s", text, strings.Join(down, "; "))
 }
 
 // notForwarding returns why a gateway has no link, as a reason and a predicate, empty if it has

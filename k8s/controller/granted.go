@@ -6,13 +6,15 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/network"
 )
 
 // grantedAddresses are the bound addresses of one owner, IPv4 first. internal is empty
 // without the address that the owner's index or number is derived from.
 type grantedAddresses struct{ internal, external []netip.Addr }
 
-func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
+func addressesByOwner(n *network.Network, inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
 	all := make(map[v1alpha1.ClaimOwner]grantedAddresses)
 	for _, spec := range inForce {
 		granted, a := all[spec.Owner], claims.Grant(spec).Prefix.Addr()
@@ -24,7 +26,7 @@ func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwne
 		}
 		all[spec.Owner] = granted
 	}
-	numbered4 := len(ofFamily(n.internal, true)) > 0
+	numbered4 := len(cidrs.OfFamily(n.Internal, true)) > 0
 	for owner, granted := range all {
 		if len(granted.internal) > 0 && granted.internal[0].Is4() != numbered4 {
 			granted.internal = nil

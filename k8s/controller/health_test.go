@@ -12,6 +12,7 @@ import (
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
 )
@@ -39,7 +40,7 @@ func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
 			Client: c, Namespace: "strait-system", Identity: "me", Listen: address,
-			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+			Gateways: workload.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 			Log:      slog.New(slog.DiscardHandler),
 		})
 	}()

@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/values"
 	"strait.dev/strait/k8s/rbac"
 )
 
@@ -16,7 +17,7 @@ import (
 // of the ClusterNetwork.
 func (f *fixture) install(fields string) (stop func()) {
 	f.Helper()
-	network, err := controller.ParseNetwork([]byte(fields))
+	network, err := values.ParseNetwork([]byte(fields))
 	must(f.T, err)
 	account := f.cluster.Account(f.T, "strait-system", "strait-controller", rbac.Controller)
 	return f.start(account, "strait-system", "installed", func(o *controller.Options) { o.Network = network })

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -35,7 +36,7 @@ type keyID struct {
 
 // key ensures that a gateway has a key of the generation that the peering requests.
 func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway string) error {
-	id := keyID{p.UID, gateway, generation(p)}
+	id := keyID{p.UID, gateway, workload.Generation(p)}
 	for _, has := range p.Status.Gateways {
 		if has.Name == gateway && (has.NextPublicKey != "" || has.PublicKey != "" && has.KeyGeneration >= id.generation) {
 			return nil
@@ -53,10 +54,10 @@ func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway strin
 
 // makeKey creates a key unless one of that generation exists.
 func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID) error {
-	name, private := secretName(id.gateway, id.generation), privateKey()
+	name, private := workload.SecretName(id.gateway, id.generation), privateKey()
 	secret := &corev1.Secret{
-		ObjectMeta: objectMeta(c.gateways, p, name), Type: corev1.SecretTypeOpaque, Immutable: new(true),
-		Data: map[string][]byte{keyFile(id.generation): private},
+		ObjectMeta: workload.ObjectMeta(c.gateways, p, name), Type: corev1.SecretTypeOpaque, Immutable: new(true),
+		Data: map[string][]byte{workload.KeyFile(id.generation): private},
 	}
 	_, err := c.client.Secrets(c.gateways.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: Manager})
 	if apierrors.IsAlreadyExists(err) {

@@ -13,6 +13,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/kube"
 )
 
@@ -38,7 +39,7 @@ func TestOfManyAttemptsAtOnceOneKeyComes(t *testing.T) {
 		gateway := fmt.Sprintf("b-%d", round)
 		for range writers {
 			trying.Go(func() {
-				one := &controller{client: c, gateways: Gateways{Namespace: namespace}, made: map[keyID]time.Time{}}
+				one := &controller{client: c, gateways: workload.Gateways{Namespace: namespace}, made: map[keyID]time.Time{}}
 				peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "11111111-2222-3333-4444-555555555555"}}
 				if err := one.makeKey(ctx, peering, keyID{peering.UID, gateway, 1}); err != nil {
 					failures <- err

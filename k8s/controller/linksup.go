@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -51,7 +52,7 @@ func (c *controller) openGates(ctx context.Context, p *v1alpha1.Peering, pods ga
 		}
 		if reason, message := gateReason(set, p, pod, time.Now()); reason != "" {
 			if err := c.openGate(ctx, pod.Pod, reason, message); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", linksUpGate, "error", err)
+				c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", workload.LinksUpGate, "error", err)
 			}
 		}
 	}
@@ -59,8 +60,8 @@ func (c *controller) openGates(ctx context.Context, p *v1alpha1.Peering, pods ga
 
 // gateClosed reports whether a pod has the gate and the gate is closed.
 func gateClosed(pod *corev1.Pod) bool {
-	has := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == linksUpGate })
-	is := podCondition(pod, linksUpGate)
+	has := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == workload.LinksUpGate })
+	is := podCondition(pod, workload.LinksUpGate)
 	return has && (is == nil || is.Status != corev1.ConditionTrue)
 }
 
@@ -98,7 +99,7 @@ func (c *controller) openGate(ctx context.Context, pod *corev1.Pod, reason, mess
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": pod.Name, "uid": pod.UID},
 		"status": map[string]any{"conditions": []any{map[string]any{
-			"type": linksUpGate, "status": corev1.ConditionTrue, "reason": reason, "message": message,
+			"type": workload.LinksUpGate, "status": corev1.ConditionTrue, "reason": reason, "message": message,
 			"lastTransitionTime": metav1.Now(),
 		}}},
 	})

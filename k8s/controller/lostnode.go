@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/nodeinfo"
 )
 
 // Kubernetes evicts the pods of a node whose kubelet does not respond, but keeps them until
@@ -76,7 +77,7 @@ func isLost(pod *corev1.Pod, node *corev1.Node, now time.Time) bool {
 	case pod.DeletionTimestamp == nil:
 		return false // tolerations may let it stay
 	}
-	switch ready := readiness(node); {
+	switch ready := nodeinfo.Readiness(node); {
 	case len(ready) == 0 || ready[0].Status == corev1.ConditionTrue:
 		return false
 	case ready[0].Status == corev1.ConditionUnknown:
@@ -89,7 +90,7 @@ func isLost(pod *corev1.Pod, node *corev1.Node, now time.Time) bool {
 func (c *controller) answersNodes(gateway string) bool {
 	ready, answered := 0, 0
 	for _, a := range c.attachments.List() {
-		if node, ok := c.nodes.Get(a.Name); !ok || !nodeReady(node) {
+		if node, ok := c.nodes.Get(a.Name); !ok || !nodeinfo.Ready(node) {
 			continue
 		}
 		ready++

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // passes counts passes and measures their duration.
@@ -86,7 +88,7 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 				gauge(conditionDesc, boolean(condition.Status == metav1.ConditionTrue), p.Name, condition.Type)
 			}
 		}
-		gauge(wantedKeyDesc, float64(generation(p)), p.Name)
+		gauge(wantedKeyDesc, float64(workload.Generation(p)), p.Name)
 		for _, name := range gatewayNames(p) {
 			gauge(readyDesc, boolean(pods.ready(name)), p.Name, name)
 		}
@@ -115,11 +117,11 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 		contested = c.multicluster.Contested(time.Now())
 	}
 	gauge(contestedDesc, float64(contested))
-	gauge(podDesc, float64(c.published.problems()))
+	gauge(podDesc, float64(c.published.Problems()))
 	if network, ok := c.networks.Get(v1alpha1.ClusterNetworkName); ok {
-		for _, u := range poolUses(network.Spec, c.claims.List()) {
-			gauge(poolSizeDesc, u.size, u.pool, u.family)
-			gauge(poolUsedDesc, u.used, u.pool, u.family)
+		for _, u := range allocation.PoolUses(network.Spec, c.claims.List()) {
+			gauge(poolSizeDesc, u.Size, u.Pool, u.Family)
+			gauge(poolUsedDesc, u.Used, u.Pool, u.Family)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"strait.dev/strait/internal/health"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/podaddresses"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/metricspage"
 )
 
@@ -32,7 +34,7 @@ func observed(t *testing.T) *controller {
 		networks: nowhere.ClusterNetworks().Cache(""), peerings: nowhere.Peerings().Cache(""),
 		attachments: nowhere.NodeAttachments().Cache(""), claims: nowhere.AddressClaims().Cache(""),
 		pods: nowhere.Pods("strait-gateways").Cache(""), statefulSets: nowhere.StatefulSets("strait-gateways").Cache(""),
-		reports: nowhere.GatewayReports("strait-gateways").Cache(""), gateways: Gateways{Namespace: "strait-gateways"}, published: new(publisher),
+		reports: nowhere.GatewayReports("strait-gateways").Cache(""), gateways: workload.Gateways{Namespace: "strait-gateways"}, published: new(podaddresses.Publisher),
 	}
 	owner := func(uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{UID: uid, Controller: new(true)}}

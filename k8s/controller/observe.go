@@ -13,16 +13,19 @@ import (
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/network"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // gatewayAddresses returns the addresses of the pods of all gateways.
 func (c *controller) gatewayAddresses() (all []netip.Addr) {
 	for _, pod := range c.pods.List() {
-		if pod.Labels[peeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Labels[workload.PeeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		for _, ip := range pod.Status.PodIPs {
-			if a, err := netip.ParseAddr(ip.IP); err == nil && ordinary(single(a)) {
+			if a, err := netip.ParseAddr(ip.IP); err == nil && cidrs.Ordinary(cidrs.Single(a)) {
 				all = append(all, a)
 			}
 		}
@@ -32,7 +35,7 @@ func (c *controller) gatewayAddresses() (all []netip.Addr) {
 
 // observe creates the ClusterNetwork if it is missing, updates its status, and returns the
 // network.
-func (c *controller) observe(ctx context.Context) (*network, error) {
+func (c *controller) observe(ctx context.Context) (*network.Network, error) {
 	object, ok := c.networks.Get(v1alpha1.ClusterNetworkName)
 	if !ok {
 		var err error
@@ -48,19 +51,19 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := gather(ctx, c.client, object, c.log)
+	f, err := network.Gather(ctx, c.client, object, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
-	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
-	n.withoutNodes, n.gatewayPods = c.gateways.WithoutNodes, c.gatewayAddresses()
+	n := network.New(object.Spec, network.Detect(object.Spec, f, c.nodes.List()))
+	n.WithoutNodes, n.GatewayPods = c.gateways.WithoutNodes, c.gatewayAddresses()
 	if c.unattached != nil {
-		n.attached = new(nodesAttached(c.unattached))
+		n.Attached = new(nodesAttached(c.unattached))
 	}
 	if refused != "" {
-		n.problem = refused
+		n.Problem = refused
 	}
-	status := n.status(object)
+	status := n.Status(object)
 	if !reflect.DeepEqual(status, object.Status) {
 		if _, err := c.client.ClusterNetworks().ApplyStatus(ctx, &v1alpha1.ClusterNetwork{
 			ObjectMeta: metav1.ObjectMeta{Name: object.Name}, Status: status,
@@ -73,8 +76,8 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 }
 
 // podReservations returns the prefixes that no pod may have an address in.
-func podReservations(n *network, inForce []claims.Spec) []ipam.Reserved {
-	all := n.addressPools()
+func podReservations(n *network.Network, inForce []claims.Spec) []ipam.Reserved {
+	all := n.AddressPools()
 	for _, spec := range inForce {
 		if spec.Pool == v1alpha1.PoolRemap {
 			if p := claims.Grant(spec).Prefix; p.IsValid() {

@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/allocation"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -24,7 +25,7 @@ func TestT10_WhatARemoteClusterAnnouncesChangesAPeeringSeldom(t *testing.T) {
 		var woken atomic.Int64
 		c := newPacing(func() { woken.Add(1) })
 		s := working()
-		own := s.network.clusterID
+		own := s.network.ClusterID
 		changes := 0
 		announce := func(n int) *v1alpha1.Peering {
 			next := s.peering.DeepCopy()
@@ -140,7 +141,7 @@ func TestT10_TheLargestAnnouncementMakesASmallStatus(t *testing.T) {
 		a.Gateways = append(a.Gateways, g)
 	}
 	a.Prefixes, s.inForce = nil, nil
-	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}
+	owner := v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: "b"}
 	for i := range 64 {
 		for _, of := range []struct {
 			list *[]v1alpha1.CIDR

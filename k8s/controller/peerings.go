@@ -16,6 +16,10 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/condition"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/services"
 )
@@ -43,7 +47,7 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 		}, Manager)
 		switch {
 		case err == nil:
-			c.tell(p.now, kindPeering, peering, peering.Status.Conditions, status.Conditions)
+			c.tell(p.now, allocation.KindPeering, peering, peering.Status.Conditions, status.Conditions)
 		case apierrors.IsConflict(err):
 			c.wakeUp() // the cache will follow
 		case !apierrors.IsNotFound(err):
@@ -69,7 +73,7 @@ type report struct {
 }
 
 func newReport(p *plan, pods gatewayPods, inForce []claims.Spec, exposing []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
-	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, exposing: exposing}
+	r := &report{plan: p, inForce: inForce, granted: addressesByOwner(p.network, inForce), pods: pods, exposing: exposing}
 	up := make(map[string]string)
 	for _, peering := range p.peerings {
 		for _, g := range peering.Status.Gateways {
@@ -92,24 +96,24 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		ExternalPrefixes:   seenPrefixes(remote.ExternalPrefixes, seen),
 		Announcement:       peering.Status.Announcement,
 		MTU:                r.mtu(peering),
-		Conditions:         ownConditions(peering.Status.Conditions, peeringConditions...),
+		Conditions:         condition.Own(peering.Status.Conditions, peeringConditions...),
 	}
-	if r.balancer.serves(peering.Spec.Gateway.Service) {
-		s.LoadBalancer = r.balancer.scheme
+	if r.balancer.Serves(peering.Spec.Gateway.Service) {
+		s.LoadBalancer = r.balancer.Scheme
 	}
-	var cidrs, seenAs []string
+	var remotes, seenAs []string
 	for _, prefix := range s.Prefixes {
-		cidrs, seenAs = append(cidrs, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))
+		remotes, seenAs = append(remotes, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))
 	}
-	s.Summary.RemoteCIDRs, s.Summary.SeenAs = strings.Join(cidrs, ","), strings.Join(seenAs, ",")
+	s.Summary.RemoteCIDRs, s.Summary.SeenAs = strings.Join(remotes, ","), strings.Join(seenAs, ",")
 	if calls := remote.Calls(); len(calls) > 0 {
 		s.Summary.Endpoint = calls[0]
 	}
 	for _, g := range peering.Status.Gateways {
 		g.Number, g.InternalAddresses, g.ExternalAddresses, g.Endpoints = 0, nil, nil, nil
-		if addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: g.Name}]; len(addresses.internal) > 0 {
-			g.Number, g.InternalAddresses, g.ExternalAddresses = gatewayNumber(addresses.internal[0]), ips(addresses.internal), ips(addresses.external)
-			g.Endpoints = endpointsOf(peering, g.Name, r.exposing, forwarding(r.helpers, r.nodes, g.Node), g.Node)
+		if addresses := r.granted[v1alpha1.ClaimOwner{Kind: allocation.KindGateway, Name: g.Name}]; len(addresses.internal) > 0 {
+			g.Number, g.InternalAddresses, g.ExternalAddresses = allocation.GatewayNumber(addresses.internal[0]), cidrs.IPs(addresses.internal), cidrs.IPs(addresses.external)
+			g.Endpoints = workload.EndpointsOf(peering, g.Name, r.exposing, workload.Forwarding(r.helpers, r.nodes, g.Node), g.Node)
 		}
 		if g.Number != 0 || g.PublicKey != "" || len(g.PodAddresses) > 0 {
 			s.Gateways = append(s.Gateways, g)
@@ -141,7 +145,7 @@ func (r *report) announce(p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus
 
 // seen returns the CIDRs that the remote CIDRs of a peering are mapped to.
 func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
-	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
+	owner := v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: peering}
 	seen := make(map[v1alpha1.CIDR]v1alpha1.CIDR)
 	for _, spec := range r.inForce {
 		if spec.Owner == owner && spec.Pool == v1alpha1.PoolRemap && spec.For != "" {
@@ -167,23 +171,23 @@ func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alp
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "AsTheyAre", Message: "the remote CIDRs are free in this cluster"}
 	var unseen, moved []string
 	for _, one := range p.views[peering.Name] {
-		switch seenAs, ok := seen[one.cidr]; {
-		case !ok && one.claim != (claims.Spec{}):
-			unseen = append(unseen, fmt.Sprintf("%s is waiting for AddressClaims in use to be released", one.cidr))
+		switch seenAs, ok := seen[one.CIDR]; {
+		case !ok && one.Claim != (claims.Spec{}):
+			unseen = append(unseen, fmt.Sprintf("%s is waiting for AddressClaims in use to be released", one.CIDR))
 		case !ok:
 			unseen = append(unseen, fmt.Sprintf("%s is not mapped: %s; set its seenAs to a free CIDR, or remove seenAs and extend spec.remapPools of ClusterNetwork %s",
-				one.cidr, one.reason, v1alpha1.ClusterNetworkName))
-		case one.moved:
-			moved = append(moved, fmt.Sprintf("%s is mapped to %s: %s", one.cidr, seenAs, one.reason))
+				one.CIDR, one.Reason, v1alpha1.ClusterNetworkName))
+		case one.Moved:
+			moved = append(moved, fmt.Sprintf("%s is mapped to %s: %s", one.CIDR, seenAs, one.Reason))
 		}
 	}
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
 	switch {
-	case p.network.problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].Ranges()):
+	case p.network.Problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].Ranges()):
 		condition = *was // existing mappings are kept
-	case p.network.problem != "":
+	case p.network.Problem != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ClusterNetworkNotReady"
-		condition.Message = fmt.Sprintf("ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.problem)
+		condition.Message = fmt.Sprintf("ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.Problem)
 	case len(unseen) > 0:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "NotSeen", strings.Join(unseen, "; ")
 	case len(moved) > 0:
@@ -209,8 +213,8 @@ func publishedPrefixes(peering *v1alpha1.Peering) (used []netip.Prefix) {
 		}
 	}
 	for _, g := range peering.Status.Gateways {
-		for _, a := range slices.Concat(addrs(g.InternalAddresses), addrs(g.ExternalAddresses)) {
-			used = append(used, single(a))
+		for _, a := range slices.Concat(cidrs.Addrs(g.InternalAddresses), cidrs.Addrs(g.ExternalAddresses)) {
+			used = append(used, cidrs.Single(a))
 		}
 	}
 	return used

@@ -12,6 +12,10 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/network"
+	"strait.dev/strait/k8s/controller/nodeinfo"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -19,13 +23,13 @@ import (
 // pass.
 type plan struct {
 	client  *client.Client // for reads that must not come from a cache
-	network *network
+	network *network.Network
 	nodes   []*corev1.Node
 
 	attachable []*corev1.Node // those on which node helpers run
-	helpers    *helperNodes
+	helpers    *nodeinfo.Helpers
 
-	balancer provider                   // of the cluster's load balancers
+	balancer workload.Provider          // of the cluster's load balancers
 	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one; with what their gateways report
 	mappings []*v1alpha1.AddressMapping // the same
 	remotes  map[string]peering.Remote  // by the names of peerings
@@ -33,19 +37,19 @@ type plan struct {
 	now      time.Time
 
 	// Results of the latest call of Wanted.
-	views    map[string][]outcome        // by the names of peerings
-	unmapped map[string]metav1.Condition // why mappings cannot have their addresses, by their names
-	problems []error                     // of the pools
+	views    map[string][]allocation.Outcome // by the names of peerings
+	unmapped map[string]metav1.Condition     // why mappings cannot have their addresses, by their names
+	problems []error                         // of the pools
 
 	// Why owners have no address, as a pool is exhausted: of nodes; of gateways, by the names of peerings.
 	unaddressed         []string
 	unaddressedGateways map[string][]string
 }
 
-func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
+func newPlan(c *client.Client, n *network.Network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
 	peerings = client.OldestFirst(peerings)
-	p := &plan{client: c, network: n, nodes: nodes, attachable: nodes, balancer: providerOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), now: now}
-	p.remotes, p.holders = make(map[string]peering.Remote), peering.HoldersOf(n.clusterID, peerings)
+	p := &plan{client: c, network: n, nodes: nodes, attachable: nodes, balancer: workload.ProviderOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), now: now}
+	p.remotes, p.holders = make(map[string]peering.Remote), peering.HoldersOf(n.ClusterID, peerings)
 	for _, one := range peerings {
 		p.remotes[one.Name] = peering.RemoteOf(one, now)
 	}
@@ -55,17 +59,17 @@ func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1a
 // Wanted implements claims.Owners. While the cluster's CIDRs are not known or its pools are
 // not usable, owners keep what they have, and nothing new is allocated.
 func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
-	p.views, p.unmapped, p.problems = make(map[string][]outcome), make(map[string]metav1.Condition), nil
+	p.views, p.unmapped, p.problems = make(map[string][]allocation.Outcome), make(map[string]metav1.Condition), nil
 	p.unaddressed, p.unaddressedGateways = nil, make(map[string][]string)
-	if p.network.problem != "" {
+	if p.network.Problem != "" {
 		return p.kept(held)
 	}
-	addresses, err := newAddresses(p.network, held)
+	addresses, err := allocation.NewAddresses(p.network, held)
 	if err != nil {
 		p.problems = append(p.problems, err)
 		return p.kept(held)
 	}
-	views, err := newViews(p.network, held)
+	views, err := allocation.NewViews(p.network, held)
 	if err != nil {
 		p.problems = append(p.problems, err)
 		return p.kept(held)
@@ -80,20 +84,20 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
 	}
 	for _, node := range p.attaches() {
-		some, failed := addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})
+		some, failed := addressesOf(addresses.Nodes, v1alpha1.ClaimOwner{Kind: allocation.KindNode, Name: node.Name})
 		wanted, p.unaddressed = append(wanted, some...), append(p.unaddressed, failed...)
 	}
 	for _, peering := range p.peerings {
 		for _, name := range known(peering) {
-			some, failed := addressesOf(addresses.gateways, v1alpha1.ClaimOwner{Kind: kindGateway, Name: name})
+			some, failed := addressesOf(addresses.Gateways, v1alpha1.ClaimOwner{Kind: allocation.KindGateway, Name: name})
 			wanted, p.unaddressedGateways[peering.Name] = append(wanted, some...), append(p.unaddressedGateways[peering.Name], failed...)
 		}
 	}
 	for _, peering := range p.peerings {
-		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].Ranges(), listedIn(peering))
+		p.views[peering.Name] = views.Of(peering.Name, p.remotes[peering.Name].Ranges(), listedIn(peering))
 		for _, one := range p.views[peering.Name] {
-			if one.claim != (claims.Spec{}) {
-				wanted = append(wanted, one.claim)
+			if one.Claim != (claims.Spec{}) {
+				wanted = append(wanted, one.Claim)
 			}
 		}
 	}
@@ -103,7 +107,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 // attaches returns the nodes that have a NodeAttachment and addresses: none without node
 // helpers.
 func (p *plan) attaches() []*corev1.Node {
-	if p.network.withoutNodes {
+	if p.network.WithoutNodes {
 		return nil
 	}
 	return p.attachable
@@ -118,12 +122,12 @@ func listedIn(of *v1alpha1.Peering) func(v1alpha1.CIDR) bool {
 func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 	there := make(map[v1alpha1.ClaimOwner]bool)
 	for _, node := range p.nodes {
-		there[v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}] = true
+		there[v1alpha1.ClaimOwner{Kind: allocation.KindNode, Name: node.Name}] = true
 	}
 	for _, peering := range p.peerings {
-		there[v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering.Name}] = true
+		there[v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: peering.Name}] = true
 		for _, name := range known(peering) {
-			there[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}] = true
+			there[v1alpha1.ClaimOwner{Kind: allocation.KindGateway, Name: name}] = true
 		}
 	}
 	for _, mapping := range p.mappings {
@@ -139,16 +143,16 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 
 // ownedKind reports whether the controller claims for this kind of owner.
 func ownedKind(o v1alpha1.ClaimOwner) bool {
-	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering || o.Kind == kindMapping
+	return o.Kind == allocation.KindNode || o.Kind == allocation.KindGateway || o.Kind == allocation.KindPeering || o.Kind == allocation.KindMapping
 }
 
 // addressesOf returns the claims for the addresses of a node or gateway, and why it has no
 // address of a pool.
-func addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (wanted []claims.Spec, failed []string) {
+func addressesOf(from []*allocation.AddressPool, owner v1alpha1.ClaimOwner) (wanted []claims.Spec, failed []string) {
 	for _, pool := range from {
-		spec, err := pool.claim(owner)
+		spec, err := pool.Claim(owner)
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("%s: %v", claims.Use(pool.of, owner), err))
+			failed = append(failed, fmt.Sprintf("%s: %v", claims.Use(pool.Of, owner), err))
 			continue
 		}
 		wanted = append(wanted, spec)

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/install"
 )
 
 // processWatch finds out at once that the process of a gateway has ended, by a TCP connection to its HTTP port: the kernel
@@ -55,7 +57,7 @@ func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
 			w.watched[pod.UID] = p
 			var own context.Context
 			own, p.stop = context.WithCancel(ctx)
-			w.running.Go(func() { w.watch(own, p, net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(httpPort))) })
+			w.running.Go(func() { w.watch(own, p, net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(install.HTTPPort))) })
 		}
 		if restarts := restarts(pod.Pod); restarts != p.restarts || !podRuns(pod.Pod) { // the kubelet knows of the end
 			p.restarts, p.ended = restarts, false

@@ -10,6 +10,8 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -18,13 +20,13 @@ import (
 // no longer lists the claim: users must stop using it first.
 func (p *plan) Released(ctx context.Context, claim claims.Spec) (bool, error) {
 	switch claim.Owner.Kind {
-	case kindNode:
+	case allocation.KindNode:
 		return p.releasedByNode(ctx, claim)
-	case kindGateway:
+	case allocation.KindGateway:
 		return p.releasedByPeering(ctx, peeringOf(claim.Owner.Name), claim)
-	case kindPeering:
+	case allocation.KindPeering:
 		return p.releasedByPeering(ctx, claim.Owner.Name, claim)
-	case kindMapping:
+	case allocation.KindMapping:
 		return p.releasedByMapping(ctx, claim)
 	}
 	return false, nil
@@ -33,7 +35,7 @@ func (p *plan) Released(ctx context.Context, claim claims.Spec) (bool, error) {
 func (p *plan) releasedByNode(ctx context.Context, claim claims.Spec) (bool, error) {
 	name := claim.Owner.Name
 	attachment, err := p.client.NodeAttachments().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && slices.Contains(attachedAddresses(attachment), claims.Grant(claim).Prefix.Addr()) {
+	if err == nil && slices.Contains(cidrs.AttachedAddresses(attachment), claims.Grant(claim).Prefix.Addr()) {
 		return false, nil
 	}
 	if err != nil && !apierrors.IsNotFound(err) {

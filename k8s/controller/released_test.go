@@ -11,8 +11,9 @@ import (
 
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/allocation"
+	"strait.dev/strait/k8s/controller/network"
 	"strait.dev/strait/test/kube"
 )
 
@@ -38,19 +39,14 @@ func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}}, Manager)
 	check(err)
-	claim := mappedTo(v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}, "10.1.0.0/16", "10.64.0.0/16")
+	claim := mappedTo(v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: "b"}, "10.1.0.0/16", "10.64.0.0/16")
 	for _, row := range []struct {
 		plans *v1alpha1.Peering
 		want  bool
 	}{{missed, false}, {known, true}} {
-		p := newPlan(c, &network{}, nil, []*v1alpha1.Peering{row.plans}, nil, time.Now())
+		p := newPlan(c, &network.Network{}, nil, []*v1alpha1.Peering{row.plans}, nil, time.Now())
 		if released, err := p.Released(t.Context(), claim); err != nil || released != row.want {
 			t.Errorf("released: %v, want %v; %v", released, row.want, err)
 		}
 	}
-}
-
-// mappedTo returns the claim for a mapping of a CIDR.
-func mappedTo(owner v1alpha1.ClaimOwner, cidr, seenAs v1alpha1.CIDR) claims.Spec {
-	return claims.Spec{Prefix: seenAs, Pool: v1alpha1.PoolRemap, Owner: owner, For: cidr}
 }

@@ -12,6 +12,9 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/network"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -131,8 +134,8 @@ func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 //
 // A cluster ID stays with the Peering that has it in its status; of several that announce an
 // ID for the first time, the oldest gets it. The status of the others has no ID.
-func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.Time) (merged []*v1alpha1.Peering) {
-	holders := peering.HoldersOf(n.clusterID, peerings)
+func merge(peerings []*v1alpha1.Peering, n *network.Network, pods gatewayPods, now time.Time) (merged []*v1alpha1.Peering) {
+	holders := peering.HoldersOf(n.ClusterID, peerings)
 	for _, p := range client.OldestFirst(peerings) {
 		m := p.DeepCopy()
 		m.Status.Gateways = nil
@@ -181,7 +184,7 @@ func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
 	}
 	g.PodAddresses = nil
 	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Zone() == "" && ordinary(single(a.Unmap())) {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Zone() == "" && cidrs.Ordinary(cidrs.Single(a.Unmap())) {
 			g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.Unmap().String()))
 		}
 	}
@@ -191,7 +194,7 @@ func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
 // does not request yet is ignored.
 func reported(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, r *v1alpha1.GatewayReportStatus, now time.Time) {
 	g.MTU = r.MTU
-	if r.PublicKey != "" && r.KeyGeneration <= generation(p) {
+	if r.PublicKey != "" && r.KeyGeneration <= workload.Generation(p) {
 		if g.KeySince == nil || g.PublicKey != r.PublicKey {
 			g.KeySince = new(metav1.NewTime(now.Truncate(time.Second)))
 		}

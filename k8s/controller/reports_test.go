@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"k8s.io/client-go/rest"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-
-	"k8s.io/client-go/rest"
+	"strait.dev/strait/k8s/controller/network"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // Policies limit what a gateway may write, and the controller does not rely on them.
@@ -47,7 +49,7 @@ func TestT6_AReportCountsOnlyForThePodThatWroteIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &controller{
-			gateways: Gateways{Namespace: "strait-gateways"}, pods: nowhere.Pods("strait-gateways").Cache(""),
+			gateways: workload.Gateways{Namespace: "strait-gateways"}, pods: nowhere.Pods("strait-gateways").Cache(""),
 			statefulSets: nowhere.StatefulSets("strait-gateways").Cache(""), reports: nowhere.GatewayReports("strait-gateways").Cache(""),
 		}
 		set := &appsv1.StatefulSet{ObjectMeta: meta("b", "set", owner("Peering", "u"))}
@@ -66,7 +68,7 @@ func TestT6_AReportCountsOnlyForThePodThatWroteIt(t *testing.T) {
 		}
 		p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u"}, Spec: v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 1}}}
 		all := []*v1alpha1.Peering{p, {ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}, Spec: p.Spec}}
-		merged := merge(all, &network{}, c.gatewayPods(all), noon)
+		merged := merge(all, &network.Network{}, c.gatewayPods(all), noon)
 		if g := merged[0].Status.Gateways[0]; g.LinkUp != row.counts || (g.PublicKey == keyHere) != row.counts || (g.MTU == 1400) != row.counts {
 			t.Errorf("%s: %+v", name, g)
 		} else if row.counts && (g.Node != "node-1" || len(g.PodAddresses) != 1 || g.PodAddresses[0] != "10.0.1.9") {

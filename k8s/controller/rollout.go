@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/condition"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -70,9 +72,9 @@ func templateDigest(template corev1.PodTemplateSpec) string {
 
 // settingsDigest returns a digest of the part of pod templates that is the same for all
 // peerings.
-func settingsDigest(g Gateways) string {
+func settingsDigest(g workload.Gateways) string {
 	anyPeering := &v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 1}}}
-	return templateDigest(podTemplate(g, anyPeering))
+	return templateDigest(workload.PodTemplate(g, anyPeering))
 }
 
 // complete reports whether all pods of a StatefulSet had its current template and were
@@ -152,7 +154,7 @@ func (c *controller) holdsUp(peering *v1alpha1.Peering, set *appsv1.StatefulSet)
 // desiredSet returns the StatefulSet of a peering's gateways as it should be at a time. wait
 // keeps its template. It has a temporary gateway only if surge says that this is possible.
 func (c *controller) desiredSet(p *v1alpha1.Peering, wait, surge bool, pods gatewayPods, at time.Time) *appsv1.StatefulSet {
-	wanted := statefulSet(c.gateways, p)
+	wanted := workload.StatefulSet(c.gateways, p)
 	now := rollout{Settings: settingsDigest(c.gateways), Template: templateDigest(wanted.Spec.Template)}
 	if set, ok := c.statefulSetOf(p); ok {
 		was := rolloutOf(set)
@@ -183,11 +185,11 @@ func (c *controller) updated(peering *v1alpha1.Peering, waitsFor string) metav1.
 	}
 	switch {
 	case waitsFor != "":
-		return condition(metav1.ConditionFalse, "Waiting", "the gateways are updated when those of Peering %s are", waitsFor)
+		return condition.New(metav1.ConditionFalse, "Waiting", "the gateways are updated when those of Peering %s are", waitsFor)
 	case complete(set):
-		return condition(metav1.ConditionTrue, "Complete", "the gateways have the current settings")
+		return condition.New(metav1.ConditionTrue, "Complete", "the gateways have the current settings")
 	}
-	return condition(metav1.ConditionFalse, "RollingOut", "%s", c.progress(peering, set))
+	return condition.New(metav1.ConditionFalse, "RollingOut", "%s", c.progress(peering, set))
 }
 
 // progress describes what an incomplete rollout waits for, with a remedy where it may need

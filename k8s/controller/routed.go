@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/condition"
 )
 
 // maxUnconfirmed is the maximum number of nodes that are named because they do not send to
@@ -124,18 +125,18 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	seen := slices.Concat(s.Prefixes, s.ExternalPrefixes)
 	for _, one := range ranges {
 		if !slices.ContainsFunc(seen, func(p v1alpha1.SeenPrefix) bool { return p.CIDR == one.CIDR }) {
-			return condition(metav1.ConditionFalse, "NotSeen", "%s is not mapped in this cluster; see the condition CIDRConflict", one.CIDR)
+			return condition.New(metav1.ConditionFalse, "NotSeen", "%s is not mapped in this cluster; see the condition CIDRConflict", one.CIDR)
 		}
 	}
 	to := r.routes[peering.Name]
 	switch {
 	case len(ranges) == 0:
-		return condition(metav1.ConditionFalse, "NoRanges", "no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes, or grant in spec.acceptPrefixes what it may announce")
+		return condition.New(metav1.ConditionFalse, "NoRanges", "no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes, or grant in spec.acceptPrefixes what it may announce")
 	case to == nil:
-		return condition(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so nodes have no gateway to send to; see the condition TunnelUp")
+		return condition.New(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so nodes have no gateway to send to; see the condition TunnelUp")
 	}
-	if r.network.withoutNodes {
-		return condition(metav1.ConditionTrue, "GatewaysCarry", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
+	if r.network.WithoutNodes {
+		return condition.New(metav1.ConditionTrue, "GatewaysCarry", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
 			linked(peering), len(peering.Status.Gateways))
 	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
@@ -149,11 +150,11 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 		if r.attached == 0 {
 			text += "; see the condition NodesAttached of ClusterNetwork " + v1alpha1.ClusterNetworkName
 		}
-		return condition(metav1.ConditionFalse, "NoNode", "%s", text)
+		return condition.New(metav1.ConditionFalse, "NoNode", "%s", text)
 	}
 	for _, one := range seen {
 		if c := r.conflicts[one.SeenAs]; c != nil && c.refused > 0 {
-			return condition(metav1.ConditionFalse, "RouteRefused", "%s does not go to gateways on %d of %d nodes, because they route it themselves: %s; set seenAs of %s to another CIDR, or remove the other route (STRAIT-N013)",
+			return condition.New(metav1.ConditionFalse, "RouteRefused", "%s does not go to gateways on %d of %d nodes, because they route it themselves: %s; set seenAs of %s to another CIDR, or remove the other route (STRAIT-N013)",
 				one.SeenAs, c.refused, r.attached, c.of, one.CIDR)
 		}
 	}
@@ -165,7 +166,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 			text += fmt.Sprintf("; on %d of %d nodes, %s takes over a destination that they got later: %s (STRAIT-N013)", c.taken, r.attached, one.SeenAs, c.of)
 		}
 	}
-	return condition(metav1.ConditionTrue, "NodesSend", "%s", text)
+	return condition.New(metav1.ConditionTrue, "NodesSend", "%s", text)
 }
 
 // linked returns the number of gateways of a merged Peering that have a link.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -66,7 +67,7 @@ func settled(pod gatewayPod, now time.Time) bool {
 	if !pod.linkUp() || !podReady(pod.Pod) {
 		return false
 	}
-	return now.Sub(podCondition(pod.Pod, corev1.PodReady).LastTransitionTime.Time) >= minReadySeconds*time.Second
+	return now.Sub(podCondition(pod.Pod, corev1.PodReady).LastTransitionTime.Time) >= workload.MinReadySeconds*time.Second
 }
 
 // cordoned reports whether a node is marked as unschedulable.
@@ -97,12 +98,12 @@ func (c *controller) disruptable(p *v1alpha1.Peering, possible bool, pods gatewa
 
 // temporaryService returns the Service of the temporary gateway of a peering. It has no
 // endpoint if this cluster initiates connections.
-func temporaryService(g Gateways, p *v1alpha1.Peering, remote peering.Remote) *corev1.Service {
+func temporaryService(g workload.Gateways, p *v1alpha1.Peering, remote peering.Remote) *corev1.Service {
 	if len(remote.Calls()) > 0 {
 		p = p.DeepCopy()
 		p.Spec.Gateway.Service = v1alpha1.GatewayService{Type: corev1.ServiceTypeClusterIP, Port: p.Spec.Gateway.Service.Port}
 	}
-	return service(g, p, 1, provider{}) // never a load balancer: see canSurge
+	return workload.Service(g, p, 1, workload.Provider{}) // never a load balancer: see canSurge
 }
 
 // surgeProgress describes what a rollout waits for at the temporary gateway, empty if for

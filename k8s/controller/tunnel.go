@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/condition"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -20,28 +21,28 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 	const lost = "Lost"
 	switch {
 	case len(up) == 1:
-		return condition(metav1.ConditionTrue, "LinkUp", "1 link is up")
+		return condition.New(metav1.ConditionTrue, "LinkUp", "1 link is up")
 	case len(up) > 0:
-		return condition(metav1.ConditionTrue, "LinkUp", "%d links are up", len(up))
+		return condition.New(metav1.ConditionTrue, "LinkUp", "%d links are up", len(up))
 	case len(remote.Gateways) == 0 && len(peering.Spec.Peers) > 0:
-		return condition(metav1.ConditionFalse, "NoPeers", "the invite has expired; create a new one, or add the remote cluster's gateways to spec.peers")
+		return condition.New(metav1.ConditionFalse, "NoPeers", "the invite has expired; create a new one, or add the remote cluster's gateways to spec.peers")
 	case len(remote.Gateways) == 0:
-		return condition(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; add its gateways to spec.peers, from status.gateways of the remote cluster's Peering")
+		return condition.New(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; add its gateways to spec.peers, from status.gateways of the remote cluster's Peering")
 	case !slices.ContainsFunc(names, r.pods.ready):
-		return condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
+		return condition.New(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
 	case was != nil && (was.Status == metav1.ConditionTrue || was.Reason == lost):
 		since := r.now
 		if was.Reason == lost {
 			since = was.LastTransitionTime.Time
 		}
-		return condition(metav1.ConditionFalse, lost, "no gateway of the remote cluster has answered since %s; check that its gateways run, and that UDP still passes to %s",
+		return condition.New(metav1.ConditionFalse, lost, "no gateway of the remote cluster has answered since %s; check that its gateways run, and that UDP still passes to %s",
 			since.UTC().Format(time.RFC3339), r.endpointToCheck(remote, s))
 	case len(remote.Calls()) == 0 && !hasEndpoint(s):
-		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", noEndpointRemedy(peering))
+		return condition.New(metav1.ConditionFalse, "NoEndpoint", "%s", noEndpointRemedy(peering))
 	case slices.ContainsFunc(names, r.pods.shaken):
-		return condition(metav1.ConditionFalse, "NoAnswer", "the handshake succeeds, but probes are not answered; check the log of the remote cluster's gateway, and whether its version of Strait is compatible with this one")
+		return condition.New(metav1.ConditionFalse, "NoAnswer", "the handshake succeeds, but probes are not answered; check the log of the remote cluster's gateway, and whether its version of Strait is compatible with this one")
 	}
-	return condition(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; check that UDP passes to %s, and that spec.peers of the remote cluster's Peering has the public keys in status.gateways of this one",
+	return condition.New(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; check that UDP passes to %s, and that spec.peers of the remote cluster's Peering has the public keys in status.gateways of this one",
 		r.endpointToCheck(remote, s))
 }
 
@@ -87,17 +88,17 @@ func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) m
 	const measuring = "Measuring"
 	switch {
 	case len(up) == 0 || s.MTU == 0:
-		return condition(metav1.ConditionUnknown, "NoLink", "no link is up")
+		return condition.New(metav1.ConditionUnknown, "NoLink", "no link is up")
 	case largest >= s.MTU:
-		return condition(metav1.ConditionTrue, "FullSize", "packets of %d bytes pass", s.MTU)
+		return condition.New(metav1.ConditionTrue, "FullSize", "packets of %d bytes pass", s.MTU)
 	case was == nil || was.Status == metav1.ConditionTrue ||
 		was.Status == metav1.ConditionUnknown && r.now.Sub(laterTransition(was, tunnel)) < pathMTUSettleTime:
-		return condition(metav1.ConditionUnknown, measuring, "it is not known yet whether packets of %d bytes pass", s.MTU)
+		return condition.New(metav1.ConditionUnknown, measuring, "it is not known yet whether packets of %d bytes pass", s.MTU)
 	case largest == 0:
-		return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, nor do smaller ones that were tried; allow ICMP and fragments between the gateways, or reduce spec.overlay.mtu of ClusterNetwork %s in both clusters",
+		return condition.New(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, nor do smaller ones that were tried; allow ICMP and fragments between the gateways, or reduce spec.overlay.mtu of ClusterNetwork %s in both clusters",
 			s.MTU, v1alpha1.ClusterNetworkName)
 	}
-	return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, the largest that did has %d; set spec.overlay.mtu of ClusterNetwork %s to %d in both clusters, or allow ICMP and fragments between the gateways",
+	return condition.New(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, the largest that did has %d; set spec.overlay.mtu of ClusterNetwork %s to %d in both clusters, or allow ICMP and fragments between the gateways",
 		s.MTU, largest, v1alpha1.ClusterNetworkName, largest)
 }
 

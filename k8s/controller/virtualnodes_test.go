@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/values"
 )
 
 func TestNodesWithoutHelpersAreNotAttached(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
-		template, err := controller.ParseTemplate([]byte("spec: {nodeSelector: {kubernetes.io/os: linux}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: " +
+		template, err := values.ParseTemplate([]byte("spec: {nodeSelector: {kubernetes.io/os: linux}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: " +
 			"{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: type, operator: NotIn, values: [virtual-kubelet]}]}]}}}}"))
 		must(t, err)
 		label := func(name, labels string) {
@@ -47,7 +48,7 @@ func TestNodesWithoutHelpersAreNotAttached(t *testing.T) {
 
 func TestNodePortEndpointsAreOfNodesThatForward(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
-		template, err := controller.ParseTemplate([]byte("spec: {nodeSelector: {kubernetes.io/os: linux}}"))
+		template, err := values.ParseTemplate([]byte("spec: {nodeSelector: {kubernetes.io/os: linux}}"))
 		must(t, err)
 		f.start(f.cluster.Admin(), "default", "first", func(o *controller.Options) { o.Helpers = template })
 		for name, labels := range map[string]string{

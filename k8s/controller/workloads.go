@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // workloadState is the state of the workloads of a peering's gateways.
@@ -33,8 +34,8 @@ func (c *controller) workloads(ctx context.Context, p *plan, pods gatewayPods) (
 	var all []error
 	there := make(map[types.UID]bool)
 	var nodes []netip.Prefix // without node helpers: none sends to a gateway
-	if !p.network.withoutNodes {
-		nodes = frameSources(p.network.nodes, c.attachments.List())
+	if !p.network.WithoutNodes {
+		nodes = workload.FrameSources(p.network.Nodes, c.attachments.List())
 	}
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
@@ -66,7 +67,7 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 	var problems []error
 	for ordinal, name := range names {
 		problems = append(problems, c.key(ctx, peering, name))
-		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), p.balancer)))
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, workload.Service(g, peering, int32(ordinal), p.balancer)))
 	}
 	if *set.Spec.Replicas > peering.Spec.Gateway.Replicas {
 		temporary := temporaryService(g, peering, remote)
@@ -80,14 +81,14 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 	}
 	policies := c.client.NetworkPolicies(g.Namespace)
 	if !g.NoPolicies {
-		problems = append(problems, apply(ctx, c, peering, policies, c.policies, networkPolicy(g, peering, nodes)))
+		problems = append(problems, apply(ctx, c, peering, policies, c.policies, workload.NetworkPolicy(g, peering, nodes)))
 	} else if policy, ok := c.policies.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(policy, peering) {
 		problems = append(problems, remove(ctx, c, peering, policies, policy))
 	}
 	problems = append(problems, c.applyCiliumPolicy(ctx, peering, p.now))
 	budgets := c.client.PodDisruptionBudgets(g.Namespace)
 	if !c.disruptable(peering, surge, pods, p.now) {
-		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))
+		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, workload.DisruptionBudget(g, peering)))
 	} else if budget, ok := c.budgets.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(budget, peering) {
 		problems = append(problems, remove(ctx, c, peering, budgets, budget))
 	}

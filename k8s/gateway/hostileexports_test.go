@@ -29,6 +29,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/test/fakekube"
@@ -82,7 +83,7 @@ func TestT10_AHostileClusterMakesTheAPIServerStoreABudget(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- controller.Run(ctx, controller.Options{Client: c, Namespace: "default", Identity: "first", Log: slog.New(slog.DiscardHandler),
-				Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"}})
+				Gateways: workload.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"}})
 		}()
 		gatewayUp(t, admin, "bad")
 		attack := newHostileExports(250, 100)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/allocation"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -19,7 +19,7 @@ type Plan struct {
 	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster that they are mapped in
 	Remote    v1alpha1.ClusterID `json:"remote,omitempty"`
 	Peering   string             `json:"peering,omitempty"` // the existing one with the remote cluster
-	Views     []controller.View  `json:"views"`
+	Views     []allocation.View  `json:"views"`
 }
 
 // planned is the placeholder name of a Peering that does not exist; it is not a valid name.
@@ -65,7 +65,7 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 	if err != nil {
 		return nil, err
 	}
-	plan.Views, err = controller.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), withSeenAs(wanted, existing), listed)
+	plan.Views, err = allocation.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), withSeenAs(wanted, existing), listed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot compute mappings: %w", c.Name, err)
 	}
@@ -74,7 +74,7 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 
 // addRefusals adds the nodes that refuse to route a mapping. Only mappings that were in
 // force are known to them.
-func (c Cluster) addRefusals(ctx context.Context, views []controller.View) error {
+func (c Cluster) addRefusals(ctx context.Context, views []allocation.View) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	list, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})

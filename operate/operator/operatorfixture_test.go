@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -69,7 +70,7 @@ func (s *site) control(t *testing.T) {
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
 			Client: c, Namespace: "default", Identity: "first", Log: slog.New(slog.DiscardHandler),
-			Gateways: controller.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+			Gateways: workload.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 		})
 	}()
 	t.Cleanup(func() {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/network"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/operator"
@@ -100,7 +100,7 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	if list, err := c.Client.Nodes().List(ctx, metav1.ListOptions{}); note(aboutNodes, err) {
 		f.nodes = list.Items
 	}
-	if f.network, err = controller.Detected(ctx, c.Client); err != nil {
+	if f.network, err = network.Detected(ctx, c.Client); err != nil {
 		f.unknown = err.Error()
 	}
 	if is, err := c.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{}); note(aboutStrait, err) {

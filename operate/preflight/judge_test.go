@@ -69,7 +69,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
 		{"no forwarding of IPv4, which pods do not have", func(p *nodeContext, s *NodeReport) {
-			*p = contextOf(&facts{name: "a", network: network("fd10::/48")})
+			*p = contextOf(&facts{name: "a", network: networkOf("fd10::/48")})
 			s.Is.Settings["net.ipv4.ip_forward"] = 0
 		}, ""},
 		{"a node without IPv4, with a small MTU", func(_ *nodeContext, s *NodeReport) {
@@ -118,8 +118,8 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 	}
 }
 
-// network is what a controller would find in a cluster.
-func network(pods string, conditions ...metav1.ConditionStatus) *v1alpha1.ClusterNetwork {
+// networkOf is what a controller would find in a cluster.
+func networkOf(pods string, conditions ...metav1.ConditionStatus) *v1alpha1.ClusterNetwork {
 	n := &v1alpha1.ClusterNetwork{
 		Spec: v1alpha1.ClusterNetworkSpec{InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"}, ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"}},
 		Status: v1alpha1.ClusterNetworkStatus{
@@ -146,7 +146,7 @@ func linux(name string) corev1.Node {
 // ordinary is a cluster in which nothing is wrong.
 func ordinary() *facts {
 	return &facts{
-		name: "a", version: "v1.36.3", systemUID: "1", nodes: []corev1.Node{linux("n1")}, network: network("10.0.0.0/16"),
+		name: "a", version: "v1.36.3", systemUID: "1", nodes: []corev1.Node{linux("n1")}, network: networkOf("10.0.0.0/16"),
 		daemonSets: []appsv1.DaemonSet{{ObjectMeta: metav1.ObjectMeta{Name: "kindnet"}}},
 		settings:   map[string]map[string]string{}, namespaces: map[string]*corev1.Namespace{},
 		services: []corev1.Service{{
@@ -215,13 +215,13 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			f.nodes[1].Status.NodeInfo.OperatingSystem = "windows"
 		}, "warning STRAIT-C003 Strait works on 1 of 2 nodes; the others are 1 windows/amd64"},
 		{"only another architecture", func(f *facts) { f.nodes[0].Status.NodeInfo.Architecture = "s390x" }, "error STRAIT-C003"},
-		{"ranges that cannot be found", func(f *facts) { f.network = network("10.0.0.0/16", "False") }, "error STRAIT-C004 Detected is False"},
+		{"ranges that cannot be found", func(f *facts) { f.network = networkOf("10.0.0.0/16", "False") }, "error STRAIT-C004 Detected is False"},
 		{"ranges that may not be read", func(f *facts) { f.network, f.unknown = nil, "forbidden" }, "skipped STRAIT-C004 skipped: forbidden"},
-		{"a pool that is taken", func(f *facts) { f.network = network("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
-		{"pods with IPv6 only and the default of externalCIDRs", func(f *facts) { f.network = network("fd10::/48") },
+		{"a pool that is taken", func(f *facts) { f.network = networkOf("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
+		{"pods with IPv6 only and the default of externalCIDRs", func(f *facts) { f.network = networkOf("fd10::/48") },
 			"warning STRAIT-C005 external [10.70.0.0/16] has no IP family in common with pods [fd10::/48]: nodes, gateways and mapped hosts have no address"},
 		{"pods and external addresses with IPv6 only", func(f *facts) {
-			f.network = network("fd10::/48")
+			f.network = networkOf("fd10::/48")
 			f.network.Spec.ExternalCIDRs = []v1alpha1.CIDR{"fd70::/64"}
 		}, ""},
 		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is not recognized"},
@@ -365,9 +365,9 @@ func TestWhatIsSaidOfTwoClusters(t *testing.T) {
 		change func(*facts)
 		want   string
 	}{
-		{"nothing in common", func(f *facts) { f.network = network("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be mapped to 10."}, // the external ranges are alike
+		{"nothing in common", func(f *facts) { f.network = networkOf("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be mapped to 10."}, // the external ranges are alike
 		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be mapped to 10.64.0.0/16, one to one"},
-		{"no room", func(f *facts) { f.network = network("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 cannot be mapped"},
+		{"no room", func(f *facts) { f.network = networkOf("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 cannot be mapped"},
 		{"the same cluster", func(f *facts) { f.systemUID = "1" }, "error STRAIT-U004 both are the same cluster"},
 		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks differ by 1m0s"},
 		{"ranges that are not known", func(f *facts) { f.network = nil }, "skipped STRAIT-U002"},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/allocation"
 	"strait.dev/strait/operate/findings"
 )
 
@@ -48,7 +48,7 @@ func mappingFindings(by, of *facts) []findings.Finding {
 	for _, cidr := range slices.Concat(of.network.Status.PodCIDRs, of.network.Spec.ExternalCIDRs) {
 		ranges = append(ranges, v1alpha1.RemotePrefix{CIDR: cidr})
 	}
-	views, err := controller.Preview(by.network, nil, nil, planned, ranges, func(v1alpha1.CIDR) bool { return true })
+	views, err := allocation.Preview(by.network, nil, nil, planned, ranges, func(v1alpha1.CIDR) bool { return true })
 	if err != nil {
 		return []findings.Finding{findings.New("STRAIT-U002", findings.Skipped, subject, "%v", err)}
 	}

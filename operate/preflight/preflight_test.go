@@ -84,7 +84,7 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 func TestCIDRsThatAreDeclaredAreNotMissing(t *testing.T) {
 	t.Parallel()
 	node := linux("n1")
-	declared := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: network("10.20.0.0/16").Spec}
+	declared := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: networkOf("10.20.0.0/16").Spec}
 	declared.Spec.PodCIDRs, declared.Spec.ServiceCIDRs = []v1alpha1.CIDR{"10.20.0.0/16"}, []v1alpha1.CIDR{"172.20.0.0/16"}
 	all, err := Run(t.Context(), Options{Local: clusterOf(t, "a", fakekube.New(&node, declared).Config()), NoPods: true})
 	must(t, err)

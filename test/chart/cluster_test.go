@@ -24,6 +24,8 @@ import (
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/values"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/operate/verify"
@@ -231,17 +233,17 @@ func TestControllerRunsWithTheChart(t *testing.T) {
 func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured, changes ...func(*controller.Options)) {
 	t.Helper()
 	data := files.Object["data"].(map[string]any)
-	pods, err := controller.ParseTemplate([]byte(data["gateway-template.yaml"].(string)))
+	pods, err := values.ParseTemplate([]byte(data["gateway-template.yaml"].(string)))
 	must(t, err)
-	helpers, err := controller.ParseTemplate([]byte(data["node-template.yaml"].(string)))
+	helpers, err := values.ParseTemplate([]byte(data["node-template.yaml"].(string)))
 	must(t, err)
-	network, err := controller.ParseNetwork([]byte(data["cluster-network.yaml"].(string)))
+	network, err := values.ParseNetwork([]byte(data["cluster-network.yaml"].(string)))
 	must(t, err)
 	access, err := client.New(cluster.ServiceAccount(t, release, "strait-controller"))
 	must(t, err)
 	options := controller.Options{
 		Client: access, Namespace: release, Identity: "strait-controller-0", Network: network, Helpers: helpers,
-		Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods},
+		Gateways: workload.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods},
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, change := range changes {

@@ -114,7 +114,7 @@ func (c *changes) rate() float64 { return float64(c.made) / (c.ended - c.begun).
 // spotCheck sends packets to some existing pods of both types.
 func (w *world) spotCheck(t *testing.T) {
 	const some = 50
-	for _, l := range []*workload{w.inside, w.outside} {
+	for _, l := range []*podSet{w.inside, w.outside} {
 		for range min(some, len(l.running)) {
 			p := <-l.running
 			l.running <- p

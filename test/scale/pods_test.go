@@ -21,9 +21,9 @@ type onePod struct {
 	address         netip.Addr
 }
 
-// workload is pods of one type: with addresses inside their nodes' podCIDRs, or outside.
+// podSet is pods of one type: with addresses inside their nodes' podCIDRs, or outside.
 // Safe for concurrent use.
-type workload struct {
+type podSet struct {
 	kind    string
 	nodes   int
 	serial  atomic.Int64
@@ -35,10 +35,10 @@ type workload struct {
 // repeatedly.
 const spare = 100
 
-func newWorkloads(s size) (inside, outside *workload) {
+func newWorkloads(s size) (inside, outside *podSet) {
 	room := s.pods + s.rate*s.seconds
-	inside = &workload{kind: "in", nodes: s.nodes, running: make(chan onePod, room)}
-	outside = &workload{kind: "out", nodes: s.nodes, running: make(chan onePod, room), free: make(chan netip.Addr, room)}
+	inside = &podSet{kind: "in", nodes: s.nodes, running: make(chan onePod, room)}
+	outside = &podSet{kind: "out", nodes: s.nodes, running: make(chan onePod, room), free: make(chan netip.Addr, room)}
 	for i := range s.pods/outsideShare + spare {
 		outside.free <- after(outsideRange.Addr(), 1+i)
 	}
@@ -46,7 +46,7 @@ func newWorkloads(s size) (inside, outside *workload) {
 }
 
 // next returns a pod that does not exist yet. It waits for a free address.
-func (l *workload) next(ctx context.Context) (onePod, error) {
+func (l *podSet) next(ctx context.Context) (onePod, error) {
 	n := int(l.serial.Add(1))
 	p := onePod{namespace: fmt.Sprintf("work-%d", n%podNamespaces), name: fmt.Sprintf("%s-%06d", l.kind, n), node: 1 + n%(l.nodes-1)}
 	if l.free != nil {
@@ -60,7 +60,7 @@ func (l *workload) next(ctx context.Context) (onePod, error) {
 }
 
 // oldest returns the oldest pod that no other goroutine has taken.
-func (l *workload) oldest(ctx context.Context) (onePod, error) { return take(ctx, l.running) }
+func (l *podSet) oldest(ctx context.Context) (onePod, error) { return take(ctx, l.running) }
 
 func take[T any](ctx context.Context, from <-chan T) (one T, err error) {
 	select {

@@ -23,6 +23,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/test/kube"
 )
 
@@ -57,7 +58,7 @@ func TestF23_AtRestNodesAreSentNothingWhateverGatewaysMeasure(t *testing.T) {
 	running.Go(func() {
 		if err := controller.Run(ctx, controller.Options{
 			Client: admin, Namespace: gatewayNamespace, Identity: "only", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-			Gateways: controller.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+			Gateways: workload.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 		}); err != nil {
 			t.Error(err)
 		}

@@ -37,7 +37,7 @@ type world struct {
 
 	fabric, near, far, node *netns.Namespace // see wire
 	probes                  *prober
-	inside, outside         *workload
+	inside, outside         *podSet
 }
 
 func newWorld(t *testing.T, s size) *world {
