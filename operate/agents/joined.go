@@ -27,14 +27,11 @@ func virtual(nodes []corev1.Node) (names []string) {
 func Joined(nodes []corev1.Node, attached []v1alpha1.NodeAttachment, withoutNodes bool) (names []string) {
 	var some []corev1.Node
 	for _, n := range nodes {
-		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
 		joined := slices.ContainsFunc(attached, func(a v1alpha1.NodeAttachment) bool { return a.Name == n.Name })
 		if withoutNodes {
 			joined = n.Labels[corev1.LabelOSStable] != "windows" && !install.IsVirtual(&n)
 		}
-		if ready && joined && !n.Spec.Unschedulable {
+		if NodeReady(&n) == corev1.ConditionTrue && joined && !n.Spec.Unschedulable {
 			some = append(some, n)
 		}
 	}
@@ -43,6 +40,16 @@ func Joined(nodes []corev1.Node, attached []v1alpha1.NodeAttachment, withoutNode
 		names = append(names, n.Name)
 	}
 	return names
+}
+
+// NodeReady returns the status of a node's condition Ready, empty if it has none.
+func NodeReady(node *corev1.Node) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
 }
 
 // taints returns 1 for a node with a taint that keeps pods away, otherwise 0.

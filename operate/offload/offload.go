@@ -3,7 +3,6 @@ package offload
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/identity"
+	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -79,9 +79,7 @@ func AwaitNode(ctx context.Context, c operator.Cluster, o Offloaded, w operator.
 	return w.Until(ctx, func(ctx context.Context) (missing string, err error) {
 		node, err := c.Client.Nodes().Get(ctx, o.Node, metav1.GetOptions{})
 		switch {
-		case err == nil && slices.ContainsFunc(node.Status.Conditions, func(s corev1.NodeCondition) bool {
-			return s.Type == corev1.NodeReady && s.Status == corev1.ConditionTrue
-		}):
+		case err == nil && agents.NodeReady(node) == corev1.ConditionTrue:
 			return "", nil
 		case err != nil && !apierrors.IsNotFound(err):
 			return "", c.Failed("read node "+o.Node, err)

@@ -14,6 +14,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/translate"
+	"strait.dev/strait/operate/agents"
 )
 
 // OffloadReport is the status of the pods of one cluster that run in the other.
@@ -80,11 +81,7 @@ func readOffload(ctx context.Context, c Cluster, p *v1alpha1.Peering) (*OffloadR
 		return o, err
 	}
 	o.Offered = node.Status.Allocatable
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			o.Ready = string(condition.Status)
-		}
-	}
+	o.Ready = string(agents.NodeReady(node))
 	pods, err := c.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.Node})
 	if err != nil {
 		return o, err

@@ -12,6 +12,7 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/findings"
 )
 
@@ -341,7 +342,5 @@ func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 
 // canInspect reports whether an agent can inspect a node.
 func canInspect(n *corev1.Node) bool {
-	return n.Status.NodeInfo.OperatingSystem == "linux" && forbidsHelper(n) == "" && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return n.Status.NodeInfo.OperatingSystem == "linux" && forbidsHelper(n) == "" && agents.NodeReady(n) == corev1.ConditionTrue
 }

@@ -8,6 +8,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/operate/agents"
 )
 
 // Node is a node that was not detached, and the reason.
@@ -39,7 +40,7 @@ func classifyNodes(attachments []v1alpha1.NodeAttachment, all []corev1.Node) (n 
 		case released != nil && released.Status == "True":
 			n.released = append(n.released, a.Name)
 		case node == nil, len(a.Status.Conditions) == 0:
-		case !ready(node):
+		case agents.NodeReady(node) != corev1.ConditionTrue:
 			n.lost = append(n.lost, Node{a.Name, "the node is not ready, so its helper cannot remove anything"})
 		case released != nil:
 			n.waiting = append(n.waiting, Node{a.Name, released.Message})
@@ -48,13 +49,4 @@ func classifyNodes(attachments []v1alpha1.NodeAttachment, all []corev1.Node) (n 
 		}
 	}
 	return n
-}
-
-func ready(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
