@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/node/userspace"
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/wait"
 )
 
 // world is a node between a pod and two gateways:
@@ -194,6 +195,12 @@ func (w *world) apply(t *testing.T, d Desired) {
 	_, _, err := w.kernel.achieve(d)
 	must(t, err)
 	w.check(t, d)
+	for _, a := range d.Addresses {
+		if w.node != nil && len(d.Gateways) > 0 && a.Is6() {
+			// Linux adds the local route of an IPv6 address later, in a worker, even without duplicate address detection.
+			wait.Until(t, a.String()+" is local", func() bool { return w.way(t, a.String(), "").Local })
+		}
+	}
 }
 
 // check fails if operations are left to do.
@@ -248,4 +255,16 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// way looks up a route on the node of a world.
+func (w *world) way(t *testing.T, to, from string) Way {
+	t.Helper()
+	var source netip.Addr
+	if from != "" {
+		source = netip.MustParseAddr(from)
+	}
+	var way Way
+	must(t, w.node.In(func() (err error) { way, err = FindWay(netip.MustParseAddr(to), source); return err }))
+	return way
 }
