@@ -35,6 +35,7 @@ type PeerConfig struct{ Name, Key, Endpoint string }
 // Mapping is an external address for a target outside of the pod network.
 type Mapping struct{ External, Target netip.Addr }
 
+// NodeConfig is a node of the gateway.
 type NodeConfig struct {
 	Name                         string
 	Underlay                     netip.Addr
@@ -67,6 +68,7 @@ func plainConfig(s, other *Site, keyFile string, peer []byte) GatewayConfig {
 	}
 }
 
+// ConfigTemplate makes the configuration file of a GatewayConfig.
 var ConfigTemplate = template.Must(template.New("gateway.yaml").Funcs(template.FuncMap{"list": yamlList}).Parse(`apiVersion: strait.dev/v1alpha1
 kind: GatewayConfig
 cluster: {{.Cluster}}

@@ -24,6 +24,7 @@ func ForEachDirection(t *testing.T, top *Topology, f func(t *testing.T, w Direct
 	}
 }
 
+// Directions returns both directions between the pods, in both families.
 func (top *Topology) Directions() (directions []Direction) {
 	for _, s := range []*Site{top.A, top.B} {
 		far := top.Other(s)
@@ -32,10 +33,12 @@ func (top *Topology) Directions() (directions []Direction) {
 	return directions
 }
 
+// NewDirection returns the direction from an address of s to an address of the other site.
 func NewDirection(s, far *Site, src, dst netip.Addr) Direction {
 	return Direction{From: s.Pod, To: far.Pod, Src: src, SrcSeen: far.Sees(src), Seen: s.Sees(dst), Real: dst, Site: s, FarSite: far}
 }
 
+// Name is the name of the subtest for the direction.
 func (w Direction) Name() string {
 	return [2]string{"IPv4", "IPv6"}[Family(w.Src)] + "_" + w.Site.Name + "_to_" + w.FarSite.Name
 }

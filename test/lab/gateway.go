@@ -92,6 +92,7 @@ func (g *Gateway) Start(t *testing.T) {
 	g.Cmd, g.exited = cmd, exited
 }
 
+// Signal sends a signal to the process.
 func (g *Gateway) Signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := g.Cmd.Process.Signal(sig); err != nil {
@@ -157,12 +158,16 @@ func (g *Gateway) report(t *testing.T) {
 		g.Site.Name, config, g.DropTable(), strings.Join(lines, "\n"))
 }
 
+// ConfigFile is the path of the configuration.
 func (g *Gateway) ConfigFile() string { return filepath.Join(g.Dir, "gateway.yaml") }
-func (g *Gateway) LogFile() string    { return filepath.Join(g.Dir, "gateway.log") }
+
+// LogFile is the path of the log, of all processes one after the other.
+func (g *Gateway) LogFile() string { return filepath.Join(g.Dir, "gateway.log") }
 
 // KeyPair is a Curve25519 key pair, clamped like wg genkey.
 type KeyPair struct{ Private, Public []byte }
 
+// NewKeyPair generates a key pair.
 func NewKeyPair(t *testing.T) KeyPair {
 	t.Helper()
 	private := make([]byte, 32)

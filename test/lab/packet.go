@@ -8,6 +8,7 @@ import (
 // Packet formats for captures and injected frames. They are separate from the product's
 // code on purpose, so that a fault there is not hidden here.
 
+// Protocol numbers.
 const (
 	ProtoICMP   = 1
 	ProtoTCP    = 6

@@ -52,6 +52,7 @@ type pingsRead struct {
 	Silence time.Duration // of the longest run of requests without a reply; a ping that does not run itself sends none
 }
 
+// Read returns what was printed so far.
 func (p pings) Read(t *testing.T) (is pingsRead) {
 	t.Helper()
 	output, err := os.ReadFile(p.output)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenTCP, listenUDP and dial open sockets inside n, which are closed when the test ends.
-
+// ListenTCP listens inside n until the test ends.
 func (n *Namespace) ListenTCP(t *testing.T, at netip.AddrPort) net.Listener {
 	t.Helper()
 	var l *net.TCPListener
@@ -25,6 +24,7 @@ func (n *Namespace) ListenTCP(t *testing.T, at netip.AddrPort) net.Listener {
 	return l
 }
 
+// ListenUDP opens a UDP socket inside n until the test ends.
 func (n *Namespace) ListenUDP(t *testing.T, at netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	var c *net.UDPConn
@@ -45,6 +45,7 @@ func (n *Namespace) ListenUDP(t *testing.T, at netip.AddrPort) *net.UDPConn {
 	return c
 }
 
+// Dial connects from inside n; the connection is closed when the test ends.
 func (n *Namespace) Dial(t *testing.T, network string, to netip.AddrPort) net.Conn {
 	t.Helper()
 	var c net.Conn

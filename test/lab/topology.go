@@ -53,6 +53,7 @@ var (
 	GatewayExternal = Addrs("10.70.0.1", "fd00:70::1")
 )
 
+// VNI is the VNI of every node link.
 const VNI = 101
 
 // Options vary the topology. The zero value is the normal case: IPv4 underlay, gateways on
@@ -73,6 +74,7 @@ type Options struct {
 	Flags []string
 }
 
+// Topology is both clusters.
 type Topology struct{ A, B *Site }
 
 // Build builds the topology, starts the gateways and waits until a ping crosses.
@@ -139,6 +141,7 @@ func Wire(t *testing.T, o Options) *Topology {
 	return top
 }
 
+// Other returns the other site.
 func (top *Topology) Other(s *Site) *Site {
 	if s == top.A {
 		return top.B
@@ -173,8 +176,10 @@ func SeenAs(pods4, pods6, external4, external6 string) []RemotePrefix {
 	}
 }
 
+// Addr parses an address.
 func Addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
+// Addrs parses addresses.
 func Addrs(ss ...string) (as []netip.Addr) {
 	for _, s := range ss {
 		as = append(as, Addr(s))
@@ -182,6 +187,7 @@ func Addrs(ss ...string) (as []netip.Addr) {
 	return as
 }
 
+// Prefixes parses prefixes.
 func Prefixes(ss ...string) (ps []netip.Prefix) {
 	for _, s := range ss {
 		ps = append(ps, netip.MustParsePrefix(s))

@@ -11,6 +11,7 @@ import (
 // The functions of this file create the links of the topology, from the pod towards the
 // tunnel.
 
+// MakeNamespaces creates the namespaces of pod, node and gateway.
 func (s *Site) MakeNamespaces(t *testing.T) {
 	t.Helper()
 	// No limit on the kernel's ICMP errors (a traceroute needs them all), no reverse path

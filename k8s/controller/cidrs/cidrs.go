@@ -44,6 +44,7 @@ func Ordinary(p netip.Prefix) bool {
 	return !p.Addr().Is4In6() && p.Bits() >= shortest && !slices.ContainsFunc(special, p.Overlaps)
 }
 
+// Texts returns prefixes as objects hold them.
 func Texts(prefixes []netip.Prefix) (texts []v1alpha1.CIDR) {
 	for _, p := range prefixes {
 		texts = append(texts, v1alpha1.CIDR(p.String()))
@@ -51,6 +52,7 @@ func Texts(prefixes []netip.Prefix) (texts []v1alpha1.CIDR) {
 	return texts
 }
 
+// Single returns the prefix that contains one address.
 func Single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // Merged returns the smallest sorted list of prefixes with the same addresses.
@@ -72,6 +74,7 @@ func Merged(prefixes []netip.Prefix) (all []netip.Prefix) {
 	return all
 }
 
+// Sorted returns a sorted copy.
 func Sorted(prefixes []netip.Prefix) []netip.Prefix {
 	prefixes = slices.Clone(prefixes)
 	slices.SortFunc(prefixes, netip.Prefix.Compare)
@@ -105,6 +108,7 @@ func Covered(prefixes []netip.Prefix, limit int) []netip.Prefix {
 // HostBits returns the number of host bits of a prefix.
 func HostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
 
+// OfFamily returns the prefixes of one IP family.
 func OfFamily(prefixes []netip.Prefix, is4 bool) (some []netip.Prefix) {
 	for _, p := range prefixes {
 		if p.Addr().Is4() == is4 {
@@ -125,6 +129,7 @@ func OrdinaryAddresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
+// IPs returns addresses as objects hold them.
 func IPs(addresses []netip.Addr) (texts []v1alpha1.IP) {
 	for _, a := range addresses {
 		texts = append(texts, v1alpha1.IP(a.String()))
@@ -132,6 +137,7 @@ func IPs(addresses []netip.Addr) (texts []v1alpha1.IP) {
 	return texts
 }
 
+// Addrs parses addresses of an object, which the API server has validated.
 func Addrs(texts []v1alpha1.IP) (addresses []netip.Addr) {
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(string(text)); err == nil {

@@ -21,6 +21,7 @@ func Own(all []metav1.Condition, types ...string) (owned []metav1.Condition) {
 	return owned
 }
 
+// New returns a condition without its type. The message is cut to what the API allows.
 func New(status metav1.ConditionStatus, reason, message string, arguments ...any) metav1.Condition {
 	return metav1.Condition{Status: status, Reason: reason, Message: client.Clip(fmt.Sprintf(message, arguments...), maxMessage)}
 }

@@ -88,6 +88,7 @@ func (n *Network) Uses() []ipam.Reserved {
 // Reservations returns all CIDRs into which no remote CIDR may be mapped.
 func (n *Network) Reservations() []ipam.Reserved { return slices.Concat(n.Uses(), n.AddressPools()) }
 
+// AddressPools returns the pools of addresses of nodes and gateways.
 func (n *Network) AddressPools() []ipam.Reserved {
 	return slices.Concat(
 		Reserve("this cluster's internal CIDR", n.Internal),
@@ -105,6 +106,7 @@ func (n *Network) InternalOf(is4 bool) []netip.Prefix {
 	return cidrs.OfFamily(n.Internal, is4)
 }
 
+// Reserve returns prefixes with their use, for messages.
 func Reserve(use string, prefixes []netip.Prefix) (all []ipam.Reserved) {
 	for _, p := range prefixes {
 		all = append(all, ipam.Reserved{Prefix: p, Use: use})

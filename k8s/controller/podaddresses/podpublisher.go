@@ -72,12 +72,11 @@ func (p *Publisher) Reserve(all []ipam.Reserved) {
 	p.notify()
 }
 
-// Run writes as pods change, until ctx ends: apart from passes, which read and
-// write much more. Evaluations go on while requests run, so a slow request delays only the pods of its node, and those
-// whose address the node has to give up first.
-func (c *Publisher) Run(ctx context.Context) {
-	p := publishing{Publisher: c, last: make(map[string]*podWrite)}
-	defer p.count.Store(0) // those of the next leader count
+// Run writes as pods change, until ctx ends. Evaluations go on while requests run, so a slow request delays only the pods of
+// its node, and those whose address the node has to give up first.
+func (p *Publisher) Run(ctx context.Context) {
+	state := publishing{Publisher: p, last: make(map[string]*podWrite)}
+	defer state.count.Store(0) // those of the next leader count
 	start, ended := make(chan *podWrite), make(chan podEnd, podWriters)
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -85,34 +84,34 @@ func (c *Publisher) Run(ctx context.Context) {
 	for range podWriters {
 		writers.Go(func() {
 			for w := range start {
-				ended <- podEnd{w, c.perform(ctx, w)}
+				ended <- podEnd{w, p.perform(ctx, w)}
 			}
 		})
 	}
-	changed := c.changed // nil: not yet, after an evaluation
+	changed := p.changed // nil: not yet, after an evaluation
 	var rested, due <-chan time.Time
 	for {
 		var next *podWrite
 		var free chan<- *podWrite // a writer without a request
-		if len(p.queue) > 0 {
-			next, free = p.queue[0], start
+		if len(state.queue) > 0 {
+			next, free = state.queue[0], start
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case free <- next:
-			p.started(next, time.Now())
+			state.started(next, time.Now())
 		case end := <-ended:
 			end.outcome = end.result
-			c.notify() // the node may be written again
+			p.notify() // the node may be written again
 		case <-due:
-			c.notify()
+			p.notify()
 		case <-rested:
-			changed = c.changed
+			changed = p.changed
 		case <-changed:
 			begun := time.Now()
 			due = nil
-			if wait := p.evaluate(begun); wait > 0 {
+			if wait := state.evaluate(begun); wait > 0 {
 				due = time.After(wait)
 			}
 			changed, rested = nil, time.After(max(podPause, podShare*time.Since(begun)))

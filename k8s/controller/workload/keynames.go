@@ -11,10 +11,12 @@ import (
 // recreated.
 const generationsAtOnce = 8
 
+// SecretName returns the name of the Secret with a key of a gateway.
 func SecretName(gateway string, generation int32) string {
 	return fmt.Sprintf("%s-key-%d", gateway, generation)
 }
 
+// KeyFile returns the name of the file in that Secret.
 func KeyFile(generation int32) string { return fmt.Sprintf("%d.key", generation) }
 
 // Generation returns the key generation that a peering requests.

@@ -80,6 +80,7 @@ func StatefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
 	}
 }
 
+// PodTemplate returns the template of the pods of a peering.
 func PodTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	var template corev1.PodTemplateSpec
 	if g.Template != nil {
