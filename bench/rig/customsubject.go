@@ -3,6 +3,8 @@ package rig
 import (
 	"fmt"
 	"strings"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // Custom is a subject provided by the user: a command that starts a pair of gateways and
@@ -46,7 +48,7 @@ func customSubject(s Custom) *Subject {
 	return &Subject{
 		Name: s.Name, translated: true,
 		up: func(r *Rig, t *topology) ([]*process, error) {
-			encapsulation := kernelEncapsulation(t.a.node)
+			encapsulation := t.a.node.Encapsulation()
 			if err := t.each(func(s, other *site) error {
 				if err := s.joinNode(encapsulation, false); err != nil {
 					return err
@@ -69,7 +71,7 @@ func customEnvironment(t *topology, encapsulation string) (env []string) {
 	for _, s := range t.sites() {
 		values := []any{
 			s.gw.Name, s.node.Name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],
-			s.podNet[0], s.seenAs[0], encapsulation, overlayPorts[encapsulation], vni,
+			s.podNet[0], s.seenAs[0], encapsulation, netns.TunnelPorts[encapsulation], vni,
 		}
 		for i, v := range Variables {
 			env = append(env, fmt.Sprintf("%s%s=%v", strings.TrimSuffix(v[0], "A"), strings.ToUpper(s.name), values[i]))

@@ -41,7 +41,7 @@ func plainSubject() *Subject {
 // the gateways.
 func overlaySubject() *Subject {
 	return limitSubject(nameOverlay, func(_ *Rig, t *topology) ([]*process, error) {
-		encapsulation := kernelEncapsulation(t.a.node)
+		encapsulation := t.a.node.Encapsulation()
 		return nil, t.each(func(s, other *site) error {
 			if err := s.joinNode(encapsulation, false); err != nil {
 				return err

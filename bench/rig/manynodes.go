@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/bench/rig/traffic"
+	"strait.dev/strait/internal/netns"
 )
 
 // A gateway with many nodes: 5 000 in its configuration, with 100 000 routes, and traffic
@@ -82,9 +83,9 @@ func manyNodesSubject(binary string) *Subject {
 		var lines strings.Builder
 		for _, n := range extraNodes(activeNodes) {
 			fmt.Fprintf(&lines, "addr add %s/32 dev gw\n", n.Underlay)
-			lines.WriteString(overlayDevice("vxlan", n.device(), n.VNI, n.Underlay, t.a.gwUnderlay[0], overlayMAC(n.Internal)))
+			lines.WriteString(netns.Tunnel("vxlan", n.device(), n.VNI, n.Underlay, t.a.gwUnderlay[0], netns.TunnelMAC(n.Internal)))
 			fmt.Fprintf(&lines, "addr add %s/32 dev %s\n", n.pod(), n.device())
-			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], overlayMAC(gwInternal[0]), n.device())
+			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], netns.TunnelMAC(gwInternal[0]), n.device())
 			fmt.Fprintf(&lines, "route add %s via %s dev %s onlink metric %d\n", t.b.seenAs[0], gwInternal[0], n.device(), n.VNI)
 		}
 		return processes, t.a.node.IP(lines.String())

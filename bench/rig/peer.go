@@ -13,7 +13,7 @@ func peerSubject(name, wireGuardGo string, env ...string) *Subject {
 			if err != nil {
 				return processes, err
 			}
-			encapsulation := kernelEncapsulation(t.a.node)
+			encapsulation := t.a.node.Encapsulation()
 			for i, s := range t.sites() {
 				if err := s.joinNode(encapsulation, false); err != nil {
 					return processes, err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // unprivileged is the user ID of strait's gateways.
@@ -26,7 +28,7 @@ func straitSubject(name, binary string, shape straitShape) *Subject {
 	return &Subject{
 		Name: name, translated: true, v6: shape.v6, dualStack: true,
 		up: func(r *Rig, t *topology) (gateways []*process, err error) {
-			encapsulation := kernelEncapsulation(t.a.node)
+			encapsulation := t.a.node.Encapsulation()
 			if shape.extraNodes > 0 {
 				encapsulation = "vxlan"
 			}
@@ -115,7 +117,7 @@ func (c *straitConfig) VNI() int          { return vni }
 func (c *straitConfig) Port() uint16      { return straitPort }
 
 func (c *straitConfig) Listen(encapsulation string) string {
-	return netip.AddrPortFrom(c.site.gwUnderlay[c.outer()], overlayPorts[encapsulation]).String()
+	return netip.AddrPortFrom(c.site.gwUnderlay[c.outer()], netns.TunnelPorts[encapsulation]).String()
 }
 
 func (c *straitConfig) Endpoint() string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // GatewayConfig is the part of a gateway's configuration file that scenarios vary.
@@ -53,8 +55,8 @@ func plainConfig(s, other *Site, keyFile string, peer []byte) GatewayConfig {
 	}
 	return GatewayConfig{
 		Cluster: s.Name, RemoteCluster: other.Name,
-		Listen:      netip.AddrPortFrom(s.Underlay, OverlayPort["geneve"]).String(),
-		VXLANListen: netip.AddrPortFrom(s.Underlay, OverlayPort["vxlan"]).String(),
+		Listen:      netip.AddrPortFrom(s.Underlay, netns.TunnelPorts["geneve"]).String(),
+		VXLANListen: netip.AddrPortFrom(s.Underlay, netns.TunnelPorts["vxlan"]).String(),
 		Nodes: []NodeConfig{{
 			Name: "node-" + s.Name, Underlay: nodeUnderlay, Encapsulation: s.Encapsulation, VNI: VNI,
 			Addresses: NodeInternal, ExternalAddresses: NodeExternal,

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // startKernelGateway makes s.gw a gateway of kernel parts: WireGuard, the tunnel device,
@@ -28,7 +30,7 @@ func startKernelGateway(t *testing.T, s, other *Site, key KeyPair, peer []byte) 
 	if s.Underlay.Is6() {
 		node = s.Bridge6
 	}
-	TunnelDevice(t, s.GW, s.Encapsulation, s.Underlay, node, OverlayMAC(GatewayInternal[0]))
+	TunnelDevice(t, s.GW, s.Encapsulation, s.Underlay, node, netns.TunnelMAC(GatewayInternal[0]))
 	s.GW.IP(t, fmt.Sprintf(`
 link set wg0 mtu 1420 up
 addr add %[1]s/16 dev strait0
@@ -40,7 +42,7 @@ route add default dev wg0 table 100
 route add ::/0 dev wg0 table 100
 route add %[6]s via %[3]s dev strait0
 route add %[7]s via %[4]s dev strait0
-`, GatewayInternal[0], GatewayInternal[1], NodeInternal[0], NodeInternal[1], OverlayMAC(NodeInternal[0]), s.PodNet4, s.PodNet6))
+`, GatewayInternal[0], GatewayInternal[1], NodeInternal[0], NodeInternal[1], netns.TunnelMAC(NodeInternal[0]), s.PodNet4, s.PodNet6))
 
 	// In a batch a rule without addresses is for IPv4.
 	s.GW.Run(t, "ip", "-6", "rule", "add", "iif", "strait0", "lookup", "100")
@@ -92,7 +94,7 @@ func joinPrefixes(remote []RemotePrefix) string {
 func NeedWireGuard(t *testing.T) {
 	t.Helper()
 	scratch := NewNamespace(t, "scratch", nil)
-	if !kernelHas(scratch, "wireguard") {
+	if !scratch.Supports("wireguard") {
 		t.Skip("interop left out: this kernel has no WireGuard; run: test/guest/run-lab")
 	}
 	for _, tool := range []string{"wg", "nft"} {

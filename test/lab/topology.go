@@ -127,7 +127,7 @@ func Wire(t *testing.T, o Options) *Topology {
 		s.MakeNamespaces(t)
 		s.Encapsulation = o.Encapsulation[i]
 		if s.Encapsulation == "" {
-			s.Encapsulation = KernelEncapsulation(s.Node)
+			s.Encapsulation = s.Node.Encapsulation()
 		}
 		s.Underlay, s.Endpoint = s.GW4, s.WAN4
 		if o.Underlay6 {

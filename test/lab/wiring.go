@@ -3,9 +3,10 @@ package lab
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/internal/netns"
 )
 
 // The functions of this file create the links of the topology, from the pod towards the
@@ -97,13 +98,13 @@ func (s *Site) JoinOverlay(t *testing.T) {
 	if s.Underlay.Is6() {
 		local = s.Bridge6
 	}
-	TunnelDevice(t, s.Node, s.Encapsulation, local, s.Underlay, OverlayMAC(NodeInternal[0]))
+	TunnelDevice(t, s.Node, s.Encapsulation, local, s.Underlay, netns.TunnelMAC(NodeInternal[0]))
 	s.Node.IP(t, fmt.Sprintf(`
 addr add %s/16 dev strait0
 addr add %s/48 dev strait0 nodad
 neigh replace %s lladdr %s nud permanent dev strait0
 neigh replace %s lladdr %[4]s nud permanent dev strait0
-`, NodeInternal[0], NodeInternal[1], GatewayInternal[0], OverlayMAC(GatewayInternal[0]), GatewayInternal[1]))
+`, NodeInternal[0], NodeInternal[1], GatewayInternal[0], netns.TunnelMAC(GatewayInternal[0]), GatewayInternal[1]))
 	for _, r := range s.Remote {
 		f := Family(r.SeenAs.Addr())
 		s.Node.IP(t, fmt.Sprintf("route add %s via %s dev strait0 src %s", r.SeenAs, GatewayInternal[f], NodeInternal[f]))
@@ -114,44 +115,7 @@ neigh replace %s lladdr %[4]s nud permanent dev strait0
 // underlay addresses.
 func TunnelDevice(t *testing.T, ns *Namespace, encapsulation string, local, remote netip.Addr, mac string) {
 	t.Helper()
-	overhead := 50 // outer IPv4, UDP, Geneve or VXLAN, inner Ethernet
-	if remote.Is6() {
-		overhead = 70
-	}
-	device := fmt.Sprintf("geneve id %d remote %s dstport %d", VNI, remote, OverlayPort[encapsulation])
-	if encapsulation == "vxlan" {
-		device = fmt.Sprintf("vxlan id %d local %s remote %s dstport %d nolearning", VNI, local, remote, OverlayPort[encapsulation])
-	}
-	if remote.Is4() {
-		device += " udpcsum" // over IPv6 the kernel always sends checksums
-	}
-	ns.IP(t, fmt.Sprintf("link add strait0 address %s mtu %d type %s\nlink set strait0 up", mac, 1500-overhead, device))
-}
-
-// OverlayPort is the gateway's UDP port by encapsulation.
-var OverlayPort = map[string]uint16{"geneve": 6091, "vxlan": 6092}
-
-// OverlayMAC derives the inner MAC address from an internal IPv4 address.
-func OverlayMAC(internal netip.Addr) string {
-	b := internal.As4()
-	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
-}
-
-// KernelEncapsulation returns Geneve if the kernel supports it, else VXLAN.
-func KernelEncapsulation(scratch *Namespace) string {
-	if kernelHas(scratch, "geneve id 1 remote 192.0.2.1") {
-		return "geneve"
-	}
-	return "vxlan"
-}
-
-// kernelHas tests in a namespace whether a link of that type can be created.
-func kernelHas(scratch *Namespace, linkType string) bool {
-	args := append([]string{"link", "add", "probe", "type"}, strings.Fields(linkType)...)
-	if exec.Command("ip", append([]string{"-n", scratch.Name}, args...)...).Run() != nil {
-		return false
-	}
-	return exec.Command("ip", "-n", scratch.Name, "link", "del", "probe").Run() == nil
+	ns.IP(t, netns.Tunnel(encapsulation, "strait0", VNI, local, remote, mac))
 }
 
 // Connect creates a veth link between two namespaces.
@@ -171,5 +135,5 @@ func LikeAWire(t *testing.T, n *Namespace, dev string) {
 
 // OverlayAt is the gateway's endpoint for an encapsulation.
 func (s *Site) OverlayAt(encapsulation string) netip.AddrPort {
-	return netip.AddrPortFrom(s.GW4, OverlayPort[encapsulation])
+	return netip.AddrPortFrom(s.GW4, netns.TunnelPorts[encapsulation])
 }

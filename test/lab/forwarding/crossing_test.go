@@ -55,7 +55,7 @@ func TestIPv6UnderlayCarriesBothFamilies(t *testing.T) {
 
 func TestGeneveAndVXLANClustersConnect(t *testing.T) {
 	t.Parallel()
-	if lab.KernelEncapsulation(lab.NewNamespace(t, "scratch", nil)) != "geneve" {
+	if lab.NewNamespace(t, "scratch", nil).Encapsulation() != "geneve" {
 		t.Skip("mixed encapsulation left out: this kernel has no Geneve; run: test/guest/run-lab")
 	}
 	top := lab.Build(t, lab.Options{Encapsulation: [2]string{"geneve", "vxlan"}})

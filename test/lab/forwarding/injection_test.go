@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 )
 
@@ -50,7 +51,7 @@ func TestInvalidFramesFromNodesAreDroppedByReason(t *testing.T) {
 		t.Run(injected.what, func(t *testing.T) {
 			before := a.Gateway.Drops(t, "egress", injected.reason)
 			for range copies {
-				sendFrom(t, a.Node, injected.outer, netip.AddrPortFrom(a.GW4, lab.OverlayPort[a.Encapsulation]), injected.datagram)
+				sendFrom(t, a.Node, injected.outer, netip.AddrPortFrom(a.GW4, netns.TunnelPorts[a.Encapsulation]), injected.datagram)
 			}
 			// There may be more: the node's kernel sends multicast of its own.
 			lab.Eventually(t, fmt.Sprintf("%d drops more as %s", copies, injected.reason), func() bool {
@@ -62,7 +63,7 @@ func TestInvalidFramesFromNodesAreDroppedByReason(t *testing.T) {
 
 	// The same frame without a fault arrives: the others were dropped only because of their
 	// faults.
-	sendFrom(t, a.Node, a.Bridge4, netip.AddrPortFrom(a.GW4, lab.OverlayPort[a.Encapsulation]), wrapped(good()))
+	sendFrom(t, a.Node, a.Bridge4, netip.AddrPortFrom(a.GW4, netns.TunnelPorts[a.Encapsulation]), wrapped(good()))
 	arrived.First(t, "the valid frame")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 )
 
@@ -95,7 +96,7 @@ type trap struct{ superPackets, unfinishedTCP, unfinishedUDP atomic.Int64 }
 func watch(t *testing.T, s *lab.Site) *trap {
 	t.Helper()
 	set := new(trap)
-	port := lab.OverlayPort[s.Encapsulation]
+	port := netns.TunnelPorts[s.Encapsulation]
 	lab.ListenOn(t, s.GW, "eth0", func(frame []byte) bool {
 		if !lab.ToPort(port)(frame) {
 			return false

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 	"strait.dev/strait/test/wait"
 )
@@ -124,7 +125,7 @@ func wireTwoGateways(t *testing.T, sameMachine bool, receives string) *lab.Topol
 	second.GW4, second.Underlay = lab.Addr("10.0.1.3"), lab.Addr("10.0.1.3")
 	a.GW.IP(t, fmt.Sprintf("addr add %s/32 dev eth0", second.GW4))
 	a.Node.IP(t, fmt.Sprintf("route add %s dev gw0 src %s\nlink add strait1 address %s mtu 1450 type %s id %d remote %[1]s dstport %[6]d%[7]s\nlink set strait1 up",
-		second.GW4, a.Bridge4, lab.OverlayMAC(lab.NodeInternal[0]), a.Encapsulation, lab.VNI+1, lab.OverlayPort[a.Encapsulation],
+		second.GW4, a.Bridge4, netns.TunnelMAC(lab.NodeInternal[0]), a.Encapsulation, lab.VNI+1, netns.TunnelPorts[a.Encapsulation],
 		map[string]string{"geneve": " udpcsum", "vxlan": fmt.Sprintf(" local %s nolearning udpcsum", a.Bridge4)}[a.Encapsulation]))
 	a.Node.Run(t, "sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.strait1.rp_filter=0")
 

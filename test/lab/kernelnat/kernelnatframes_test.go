@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 )
 
@@ -123,7 +124,7 @@ func invalidEthernet(k *kernelRouter) (faults []fault) {
 		faults = append(faults, framed(k, name, why, spoil))
 	}
 	add("nothing is wrong", "", set(0))
-	add("G10: sent by the gateway itself", "", set(src, mac(lab.OverlayMAC(lab.GatewayInternal[0]))...))
+	add("G10: sent by the gateway itself", "", set(src, mac(netns.TunnelMAC(lab.GatewayInternal[0]))...))
 	add("to the broadcast address", "", set(dst, 255, 255, 255, 255, 255, 255))
 	add("to a group", "", set(dst, 1, 0, 0x5e, 0, 0, 1))
 	add("to another host", "the link has two ends and the sender is authenticated: strait ignores the destination MAC address",

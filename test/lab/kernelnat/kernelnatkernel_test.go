@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 	"strait.dev/strait/test/wait"
 )
@@ -55,7 +56,7 @@ func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelR
 	quiet["ipv4/icmp_ratelimit"], quiet["ipv6/icmp/ratelimit"] = "0", "0"
 	k := &kernelRouter{encapsulation: encapsulation, router: lab.NewNamespace(t, "router", quiet)}
 	raiseICMPLimit(t, k.router)
-	switch has := lab.KernelEncapsulation(k.router); {
+	switch has := k.router.Encapsulation(); {
 	case encapsulation == "":
 		k.encapsulation = has
 	case encapsulation == "geneve" && has != encapsulation:
@@ -68,7 +69,7 @@ func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelR
 	k.router.IP(t, fmt.Sprintf("addr add %s/24 dev eth0\nneigh replace %s lladdr %s nud permanent dev eth0", natRouter, natNode, nodeWireMAC))
 	lab.LikeAWire(t, node, "gw0")
 	lab.LikeAWire(t, k.router, "eth0")
-	lab.TunnelDevice(t, k.router, k.encapsulation, natRouter, natNode, lab.OverlayMAC(lab.GatewayInternal[0]))
+	lab.TunnelDevice(t, k.router, k.encapsulation, natRouter, natNode, netns.TunnelMAC(lab.GatewayInternal[0]))
 	k.router.Run(t, "ethtool", "-K", "strait0", "gro", "off", "tx", "off") // no coalescing or segmentation
 	far.IP(t, fmt.Sprintf("link set wan address %s mtu 1600", farMAC))
 	k.router.IP(t, fmt.Sprintf(`
@@ -83,7 +84,7 @@ neigh replace 203.0.113.9 lladdr %[3]s nud permanent dev wg0
 neigh replace fe80::9 lladdr %[3]s nud permanent dev wg0
 route add 10.0.1.0/24 via 10.80.0.11 dev strait0 src 10.80.0.1
 route add fd00:10:0:1::/64 via fd00:80::11 dev strait0 src fd00:80::1
-`, wg0MAC, lab.OverlayMAC(lab.NodeInternal[0]), farMAC))
+`, wg0MAC, netns.TunnelMAC(lab.NodeInternal[0]), farMAC))
 	k.router.IP(t, routes)
 	file := filepath.Join(lab.WorkDir, k.router.Name+".nft")
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
@@ -100,7 +101,7 @@ route add fd00:10:0:1::/64 via fd00:80::11 dev strait0 src fd00:80::1
 
 func (k *kernelRouter) udpSocket(t *testing.T, n *lab.Namespace, from netip.Addr) (fd int) {
 	t.Helper()
-	port := int(lab.OverlayPort[k.encapsulation])
+	port := int(netns.TunnelPorts[k.encapsulation])
 	err := n.In(func() (err error) {
 		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
@@ -264,7 +265,7 @@ func datagramOf(encapsulation string, s sample) []byte {
 		return s.frame
 	}
 	header := lab.OverlayFrame(encapsulation, lab.VNI, nil)[:8]
-	return append(append(header, ethernet(lab.OverlayMAC(lab.GatewayInternal[0]), lab.OverlayMAC(lab.NodeInternal[0]), s.ip)...), s.ip...)
+	return append(append(header, ethernet(netns.TunnelMAC(lab.GatewayInternal[0]), netns.TunnelMAC(lab.NodeInternal[0]), s.ip)...), s.ip...)
 }
 
 // ethernet returns the header before an IP packet.

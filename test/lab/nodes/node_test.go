@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 )
 
@@ -35,8 +36,8 @@ func TestGatewayAnswersARPAndNeighbourSolicitation(t *testing.T) {
 			node.Run(t, "ip", "neigh", "del", gateway.String(), "dev", "strait0")
 			lab.Ping(t, node, gateway, 3)
 			neighbour := node.Run(t, "ip", "neigh", "show", gateway.String(), "dev", "strait0")
-			if !strings.Contains(neighbour, lab.OverlayMAC(lab.GatewayInternal[0])) || strings.Contains(neighbour, "PERMANENT") {
-				t.Errorf("the node learned %q, want a dynamic entry with %s", neighbour, lab.OverlayMAC(lab.GatewayInternal[0]))
+			if !strings.Contains(neighbour, netns.TunnelMAC(lab.GatewayInternal[0])) || strings.Contains(neighbour, "PERMANENT") {
+				t.Errorf("the node learned %q, want a dynamic entry with %s", neighbour, netns.TunnelMAC(lab.GatewayInternal[0]))
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 )
 
@@ -19,7 +20,7 @@ func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
 	t.Parallel()
 	top := lab.Wire(t, lab.Options{})
 	a := top.A
-	gateway := a.GW.ListenUDP(t, netip.AddrPortFrom(a.GW4, lab.OverlayPort[a.Encapsulation]))
+	gateway := a.GW.ListenUDP(t, netip.AddrPortFrom(a.GW4, netns.TunnelPorts[a.Encapsulation]))
 	pod := a.Pod.Dial(t, "udp", netip.MustParseAddrPort("10.71.2.9:7"))
 	if _, err := pod.Write([]byte("over the strait")); err != nil {
 		t.Fatal(err)
@@ -42,10 +43,10 @@ func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
 		if !ok || inner.Proto != lab.ProtoUDP {
 			continue // neighbour and router discovery of the kernel
 		}
-		if got, want := net.HardwareAddr(frame[:6]).String(), lab.OverlayMAC(lab.GatewayInternal[0]); got != want {
+		if got, want := net.HardwareAddr(frame[:6]).String(), netns.TunnelMAC(lab.GatewayInternal[0]); got != want {
 			t.Errorf("inner destination MAC %s, want %s", got, want)
 		}
-		if got, want := net.HardwareAddr(frame[6:12]).String(), lab.OverlayMAC(lab.NodeInternal[0]); got != want {
+		if got, want := net.HardwareAddr(frame[6:12]).String(), netns.TunnelMAC(lab.NodeInternal[0]); got != want {
 			t.Errorf("inner source MAC %s, want %s", got, want)
 		}
 		if inner.Src != a.Pod4 || inner.Dst != lab.Addr("10.71.2.9") {
@@ -68,7 +69,7 @@ func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
 	ports := [flows]map[uint16]bool{} // outer source ports by flow
 	frames := lab.ListenOn(t, b.Node, "gw0", func(frame []byte) bool {
 		outer, ok := lab.IPOf(frame)
-		return ok && outer.Src == b.GW4 && lab.ToPort(lab.OverlayPort[b.Encapsulation])(frame) && toPod(outer, b.Pod4)
+		return ok && outer.Src == b.GW4 && lab.ToPort(netns.TunnelPorts[b.Encapsulation])(frame) && toPod(outer, b.Pod4)
 	})
 	var senders [flows]io.Writer
 	send := func(flow int) { _, _ = senders[flow].Write([]byte("one of a flow")) } // no process listens: a write may return the error of an earlier one

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/internal/netns"
 	"strait.dev/strait/test/lab"
 	"strait.dev/strait/test/program"
 	"strait.dev/strait/test/wait"
@@ -105,12 +106,12 @@ func (o *overload) joinSecondNode() {
 	s.GW.IP(t, fmt.Sprintf("route add 10.0.3.1 dev eth1 src %s", s.GW4))
 	lab.LikeAWire(t, o.second, "gw0")
 	lab.LikeAWire(t, s.GW, "eth1")
-	lab.TunnelDevice(t, o.second, s.Encapsulation, lab.Addr("10.0.3.1"), s.Underlay, lab.OverlayMAC(lab.Addr("10.80.0.12")))
+	lab.TunnelDevice(t, o.second, s.Encapsulation, lab.Addr("10.0.3.1"), s.Underlay, netns.TunnelMAC(lab.Addr("10.80.0.12")))
 	o.second.IP(t, fmt.Sprintf(`
 addr add 10.80.0.12/16 dev strait0
 neigh replace %[1]s lladdr %[2]s nud permanent dev strait0
 route add %[3]s via %[1]s dev strait0 src 10.0.3.5
-`, lab.GatewayInternal[0], lab.OverlayMAC(lab.GatewayInternal[0]), s.Remote[0].SeenAs))
+`, lab.GatewayInternal[0], netns.TunnelMAC(lab.GatewayInternal[0]), s.Remote[0].SeenAs))
 	lab.WaitForPing(t, o.second, s.Sees(o.top.B.Pod4))
 }
 

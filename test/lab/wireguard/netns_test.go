@@ -145,7 +145,7 @@ func (l *netnsLab) wire(t *testing.T, mtu int) (end *lab.Namespace) {
 	// requests.
 	end = lab.NewNamespace(t, "ref", map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv6/conf/default/addr_gen_mode": "1", "ipv6/conf/default/router_solicitations": "0"})
-	l.a.Encapsulation = lab.KernelEncapsulation(l.a.Node)
+	l.a.Encapsulation = l.a.Node.Encapsulation()
 	l.a.Underlay = l.a.GW4
 	l.a.JoinPod(t)
 	l.a.JoinGateway(t, false)
