@@ -1,9 +1,13 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
@@ -25,13 +29,19 @@ func Need(t *testing.T) {
 	}
 }
 
-// Main runs the tests of a package and returns the exit status. Its TestMain calls it.
+// Main runs the tests of a package, while those of no other package below this one run, and returns
+// the exit status. Its TestMain calls it.
 func Main(m *testing.M) int {
 	if leftOut != "" {
 		return m.Run() // every test skips with the reason
 	}
+	lock, err := alone()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer lock.Close()
 	removeStale()
-	var err error
 	if WorkDir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", namePrefix, os.Getpid())); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -43,4 +53,22 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// alone waits until no other package of the lab runs on this machine, and returns a file that keeps
+// others waiting until it is closed. Some tests measure, and each package runs several at once.
+func alone() (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), namePrefix+"lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != unix.EINTR { // the runtime sends signals to its threads
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for other packages of the lab: lock %s: %w", lock.Name(), err), lock.Close())
+	}
+	return lock, nil
 }
