@@ -50,6 +50,6 @@ func (p *pair) forward(target netip.AddrPort) (listen config.ListenAddress, err 
 		return listen, err
 	}
 	listen = config.ListenAddress{Addr: at.Addr(), Port: at.Port()}
-	return listen, p.a.Fabric().SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{target}}},
+	return listen, p.a.Fabric().Relay.SetForwards([]config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{target}}},
 		config.Callers{Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 }

@@ -87,12 +87,12 @@ func newSide(t *testing.T, name string) *side {
 // serve joins the control channel to the fabric, until the test ends.
 func (s *side) serve(t *testing.T, log *slog.Logger) {
 	t.Helper()
-	listener, err := s.fabric.Listen(control.Port)
+	listener, err := s.fabric.Streams.Listen(control.Port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	identify := func(c net.Conn) (control.Link, bool) {
-		id, ok := s.fabric.LinkOf(c)
+		id, ok := s.fabric.Streams.LinkOf(c)
 		return control.Link(id), ok
 	}
 	s.announcer = control.NewAnnouncer(control.AnnouncerOptions{
@@ -103,7 +103,7 @@ func (s *side) serve(t *testing.T, log *slog.Logger) {
 			return up
 		},
 		Dial: func(ctx context.Context, l control.Link) (net.Conn, error) {
-			return s.fabric.DialLink(ctx, l.OwnKey, l.RemoteKey, control.Port)
+			return s.fabric.Streams.Dial(ctx, l.OwnKey, l.RemoteKey, control.Port)
 		},
 		Jitter: rand.Float64,
 		Log:    log,

@@ -6,10 +6,17 @@ import (
 	"strait.dev/strait/nat"
 )
 
+// Exit is the link to a gateway of the remote cluster. Safe for concurrent use.
+type Exit interface {
+	// Forward queues a copy of a packet that another link has read, for the tunnel. It returns why it does not, NoReason if
+	// it does.
+	Forward(ip []byte) Reason
+}
+
 // Owners are the addresses of the remote cluster that belong to one of its gateways, by their real
-// values: the gateway has the state of their flows, so that packets must reach it and no other. What
-// stands for a gateway is up to the caller; nil means that it cannot be reached at present.
-type Owners map[netip.Addr]any
+// values: the gateway has the state of their flows, so that packets must reach it and no other. A nil Exit
+// means that the gateway cannot be reached at present.
+type Owners map[netip.Addr]Exit
 
 // owners are Owners for the packet path. Few addresses have an owner: the last byte of most others shows that they have none, which
 // costs less than a look into the map.
@@ -38,7 +45,7 @@ func lastByte(a netip.Addr) byte {
 }
 
 // Owner returns the owner of a real address of the remote cluster. owned is false if it has none.
-func (g *Gateway) Owner(a netip.Addr) (owner any, owned bool) {
+func (g *Gateway) Owner(a netip.Addr) (owner Exit, owned bool) {
 	o := g.owners.Load()
 	if o == nil || !o.last[lastByte(a)] {
 		return nil, false
@@ -49,7 +56,7 @@ func (g *Gateway) Owner(a netip.Addr) (owner any, owned bool) {
 
 // ownerBehind returns the owner of an address as this cluster sees it, nil if it has none. It is not
 // reachable if its owner is not.
-func (g *Gateway) ownerBehind(m *nat.Map, a netip.Addr) (owner any, reachable bool) {
+func (g *Gateway) ownerBehind(m *nat.Map, a netip.Addr) (owner Exit, reachable bool) {
 	if g.owners.Load() == nil {
 		return nil, true
 	}

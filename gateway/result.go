@@ -19,7 +19,7 @@ type Result struct {
 	Verdict Verdict
 	Reason  Reason // why, when Verdict is Drop; NoReason for a request that Answer answers
 	Node    *Node  // with ToNode: the destination. With an Answer from Egress: the node to answer
-	Owner   any    // with ToTunnel: the owner of the destination, nil if it has none (SetOwners)
+	Owner   Exit   // with ToTunnel: the owner of the destination, nil if it has none (SetOwners)
 	Packet  []byte // with all verdicts but Drop: the IP packet
 	Version uint8  // its IP version, 4 or 6
 	Hash    uint32 // packet.FlowHash of it, as this cluster sees the flow

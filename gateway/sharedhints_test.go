@@ -70,7 +70,7 @@ func TestOnlyPacketsAboutSegmentsAreCopied(t *testing.T) {
 			}
 		}
 		// An address that belongs to one gateway has no flows through others.
-		b.SetOwners(gateway.Owners{addr(w.podA): "a-0"})
+		b.SetOwners(gateway.Owners{addr(w.podA): exit{}})
 		r := b.fromNode(back.tcp(syn, mss(1000), nil))
 		expectVerdict(t, r, gateway.ToTunnel)
 		if r.Hint != nil || r.Owner == nil {
@@ -78,6 +78,11 @@ func TestOnlyPacketsAboutSegmentsAreCopied(t *testing.T) {
 		}
 	}
 }
+
+// exit is the link to a gateway.
+type exit struct{}
+
+func (exit) Forward([]byte) gateway.Reason { return gateway.NoReason }
 
 // A pod that sends only SYNs, or errors, makes the gateway copy a limited number of them; the packets themselves pass.
 func TestT11_CopiesOfHintsHaveABudgetPerNode(t *testing.T) {

@@ -22,9 +22,9 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 	}
 	at := slices.Index(links, present)
 	best := links[max(at, 0)]
-	fit := best.fit(now)
+	fit := best.state.fit(now)
 	for _, l := range links {
-		if f := l.fit(now); f > fit {
+		if f := l.state.fit(now); f > fit {
 			best, fit = l, f
 		}
 	}
@@ -32,9 +32,33 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 		return best
 	}
 	for _, l := range links[:at] {
-		if l.fit(now) == fit && l.steady() >= settled && l.label.Load().gateway == present.label.Load().gateway {
+		if l.state.fit(now) == fit && l.state.steady() >= settled && l.alternative(present) {
 			return l
 		}
 	}
 	return present
+}
+
+// carriers returns the members that carry packets. One that comes up while others carry packets does so
+// once it has settled.
+func carriers(members []*member) (live []*member) {
+	best := link.Down
+	for _, m := range members {
+		best = max(best, m.fit)
+	}
+	for _, m := range members {
+		if m.fit == best && (best != link.Up || m.lane.live || m.steady >= settled) {
+			live = append(live, m)
+		}
+	}
+	switch {
+	case best != link.Down && len(live) > 0:
+		return live
+	case best != link.Down:
+		return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.fit != best })
+	case len(members) == 0:
+		return nil
+	}
+	at := max(slices.IndexFunc(members, func(m *member) bool { return m.lane.live }), 0)
+	return members[at : at+1]
 }

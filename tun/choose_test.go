@@ -10,10 +10,10 @@ import (
 
 // linkUpFor makes a link that has been up for a time; 0 = it is down.
 func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
-	l := &Link{tun: new(Device), log: slog.New(slog.DiscardHandler)}
-	l.setLabel(LinkConfig{Name: name, Gateway: gateway})
+	l := &Link{tun: new(Device), wg: wireguard{parent: slog.New(slog.DiscardHandler)}}
+	l.wg.keep(LinkConfig{Name: name, Gateway: gateway})
 	if since > 0 {
-		l.prober.News, l.prober.UpSince = now, now.Add(-since)
+		l.state.prober.News, l.state.prober.UpSince = now, now.Add(-since)
 	}
 	return l
 }
@@ -24,15 +24,15 @@ func TestTrafficDoesNotMoveToALinkThatNoLongerAnswers(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	preferred, present := linkUpFor("new", "b", settled, now), linkUpFor("old", "b", time.Hour, now)
-	preferred.prober.News = now.Add(-time.Millisecond)
-	if preferred.fit(now) != link.Up {
+	preferred.state.prober.News = now.Add(-time.Millisecond)
+	if preferred.state.fit(now) != link.Up {
 		t.Fatal("the link is down")
 	}
 	links := []*Link{preferred, present}
 	if choose(links, present, now) != present || choose(links, present, now.Add(500*time.Millisecond)) != present {
 		t.Error("traffic moves to a link that has answered for less than the time settled")
 	}
-	preferred.prober.News = now
+	preferred.state.prober.News = now
 	if choose(links, present, now) != preferred {
 		t.Error("traffic does not move to a link that has settled")
 	}
@@ -86,20 +86,20 @@ func TestTrafficLeavesALinkWhoseFarEndIsAboutToEnd(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a, b := linkUpFor("a-0", "a-0", time.Hour, now), linkUpFor("a-1", "a-1", time.Second, now)
 	links := []*Link{a, b}
-	a.prober.Last.Kind = link.Leaving
+	a.state.prober.Last.Kind = link.Leaving
 	if choose(links, a, now) != b {
 		t.Error("stays although another is up")
 	}
-	b.prober.Last.Kind = link.Leaving
+	b.state.prober.Last.Kind = link.Leaving
 	if choose(links, a, now) != a {
 		t.Error("moves although the other is about to end, too")
 	}
-	b.prober.UpSince = time.Time{}
+	b.state.prober.UpSince = time.Time{}
 	if choose(links, a, now) != a || choose(links, b, now) != a {
 		t.Error("one that is about to end is better than one that is down")
 	}
-	a.prober.Last.Kind = link.Hello // it has ended and is back
-	b.prober.UpSince, b.prober.Last.Kind = now, link.Hello
+	a.state.prober.Last.Kind = link.Hello // it has ended and is back
+	b.state.prober.UpSince, b.state.prober.Last.Kind = now, link.Hello
 	if choose(links, b, now) != b {
 		t.Error("moves back without need")
 	}

@@ -2,8 +2,6 @@ package tun
 
 import (
 	"encoding/binary"
-	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -34,14 +32,12 @@ import (
 // is up; else it is that of the first gateway with a link that is up. Addresses outside of the grants of
 // the link are ignored.
 const (
-	claimPort      = 6096
 	claimMagic     = 0x5354524f
 	claimVersion   = 1
 	claimHeaderLen = 8
 	claimInterval  = time.Second
 	// maxClaims is the maximum number of addresses of each family that a gateway can claim.
 	maxClaims = 16
-	maxClaim  = claimHeaderLen + maxClaims*(4+16)
 )
 
 // appendClaim appends a claim of the first addresses of each family.
@@ -79,111 +75,13 @@ func parseClaim(b []byte) (addresses []netip.Addr, ok bool) {
 	return addresses, true
 }
 
-// claim tells the far ends of links that are up the addresses of this gateway when it is time. f.mu is
-// held.
-func (f *Fabric) claim(now time.Time) {
-	var message []byte
-	for _, l := range *f.links.Load() {
-		if l.fit(now) == link.Down || now.Sub(l.claimed) < claimInterval && !l.claimed.Before(l.upSince()) {
-			continue
-		}
-		if message == nil {
-			message = appendClaim(nil, f.Gateway.Table().ExternalAddresses())
-		}
-		l.claimed = now
-		// A claim that cannot be sent is repeated.
-		_, _ = l.listener.claims.WriteTo(message, &net.UDPAddr{IP: l.far.AsSlice(), Port: claimPort})
-	}
-}
-
-// receiveClaims stores the claims of the far ends of links, at one of the host's link addresses, until
-// the listener is closed. elect puts them into effect: at once for the first of a link.
-func (f *Fabric) receiveClaims(e *linkListener) {
-	b := make([]byte, maxClaim)
-	for {
-		n, from, err := e.claims.ReadFrom(b)
-		if err != nil {
-			return // closed
-		}
-		address, isUDP := from.(*net.UDPAddr)
-		if !isUDP {
-			continue
-		}
-		addresses, ok := parseClaim(b[:n])
-		l := f.linkBetween(e.address, address.AddrPort().Addr().WithZone(""))
-		if !ok || l == nil {
-			continue
-		}
-		addresses = slices.DeleteFunc(addresses, func(a netip.Addr) bool { return !l.grants(a) })
-		l.mu.Lock()
-		first := l.claims == nil
-		l.claims = append([]netip.Addr{}, addresses...)
-		l.mu.Unlock()
-		if first {
-			f.mu.Lock()
-			f.elect(f.clock.now())
-			f.mu.Unlock()
+// sendClaims tells the far ends of links that are up the addresses of this gateway when it is time. A claim that is lost is
+// repeated.
+func sendClaims(links []*Link, g *gateway.Gateway, now time.Time) {
+	for _, l := range links {
+		if l.state.fit(now) != link.Down && (now.Sub(l.claimed) >= claimInterval || l.claimed.Before(l.state.upSince())) {
+			l.claimed = now
+			l.send(claimPort, appendClaim(nil, g.Table().ExternalAddresses()))
 		}
 	}
-}
-
-// grants reports whether the far end may send from an address.
-func (l *Link) grants(a netip.Addr) bool {
-	l.settings.Lock()
-	defer l.settings.Unlock()
-	return slices.ContainsFunc(l.peer.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
-// owner is the remote gateway that owns an address.
-type owner struct {
-	gateway string
-	device  *Device // of the link in use; nil: none is up
-}
-
-// pin sets the owners of addresses, by the claims of the members. With one remote gateway there are
-// none: no choice is to be made.
-func (d *director) pin(members []*member) {
-	rank := func(a netip.Addr, o owner) (r int) {
-		if o.device != nil {
-			r = 2
-		}
-		if d.owners[a].gateway == o.gateway {
-			r++
-		}
-		return r
-	}
-	owners := make(map[netip.Addr]owner)
-	for _, m := range members {
-		o := owner{gateway: m.link.label.Load().gateway}
-		if m.fit != link.Down {
-			o.device = m.link.tun
-		}
-		for _, a := range m.claims() {
-			if other, taken := owners[a]; len(members) > 1 && (!taken || rank(a, o) > rank(a, other)) {
-				owners[a] = o
-			}
-		}
-	}
-	if maps.Equal(owners, d.owners) {
-		return
-	}
-	d.owners = owners
-	all := make(gateway.Owners, len(owners))
-	for a, o := range owners {
-		all[a] = nil
-		if o.device != nil {
-			all[a] = o.device
-		}
-	}
-	d.gateway.SetOwners(all)
-}
-
-// claims returns the addresses that the member claims, over any of its links.
-func (m *member) claims() (all []netip.Addr) {
-	for _, l := range m.links {
-		l.mu.Lock()
-		all = append(all, l.claims...)
-		l.mu.Unlock()
-	}
-	return all
 }

@@ -30,7 +30,7 @@ func TestAClaimSaysWhatItWasMadeOf(t *testing.T) {
 	for _, c := range []struct{ give, want []netip.Addr }{{nil, nil}, {addresses[:1], addresses[:1]}, {addresses, want}} {
 		b := appendClaim(nil, c.give)
 		got, ok := parseClaim(append(b, "later fields"...))
-		if !ok || !slices.Equal(got, c.want) || len(b) > maxClaim {
+		if !ok || !slices.Equal(got, c.want) || len(b) > claimHeaderLen+maxClaims*(4+16) {
 			t.Errorf("%v, %t; want %v", got, ok, c.want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	d := &director{gateway: gateway.New(new(gateway.Table))}
 	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
-		l.claims = claims
+		l.claims.Store(&claims)
 		return &member{links: []*Link{l}, link: l, fit: fit}
 	}
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 			got, _ := owner.(*Device)
 			var device *Device
 			for _, m := range c.members {
-				if want == m.link.label.Load().name {
+				if want == m.link.wg.settings.Load().Name {
 					device = m.link.tun
 				}
 			}
@@ -122,14 +122,10 @@ func newGatewayPair(t *testing.T) *gatewayPair {
 	})
 	for _, b := range append([]*end{p.end}, p.far...) {
 		wait.Until(t, "the gateways have told each other their addresses", func() bool {
-			b.fabric.mu.Lock()
-			defer b.fabric.mu.Unlock()
-			for _, l := range *b.fabric.links.Load() {
-				l.claimed = time.Time{}
-			}
-			b.fabric.elect(b.fabric.clock.now())
+			b.claim()
+			p.elect()
 			for i, external := range p.external {
-				if owner, owned := p.fabric.Gateway.Owner(external); !owned || owner != any((*p.fabric.links.Load())[i].tun) {
+				if owner, owned := p.fabric.Gateway.Owner(external); !owned || owner != gateway.Exit(p.fabric.links.all()[i].tun) {
 					return b != p.end
 				}
 			}
@@ -144,6 +140,13 @@ func (p *gatewayPair) sendFlow(t *testing.T, flow int, ip []byte) {
 	t.Helper()
 	if _, err := p.flows[flow].socket.WriteToUDPAddrPort((&fixture{}).frame(ip), p.gateway); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// claim tells all far ends the addresses of a gateway, as it does every second.
+func (e *end) claim() {
+	for _, l := range e.fabric.links.all() {
+		l.send(claimPort, appendClaim(nil, e.fabric.Gateway.Table().ExternalAddresses()))
 	}
 }
 
@@ -177,11 +180,11 @@ func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 		}
 	}
 
-	links := *p.fabric.links.Load()
+	links := p.fabric.links.all()
 	p.setFit(0, false)
-	links[0].mu.Lock()
-	links[0].prober.UpSince = time.Time{} // it is down, and not only ending
-	links[0].mu.Unlock()
+	links[0].state.mu.Lock()
+	links[0].state.prober.UpSince = time.Time{} // it is down, and not only ending
+	links[0].state.mu.Unlock()
 	p.elect()
 	p.packets()
 	p.sendFlow(t, 0, packet.AppendUDP(nil, server, asSeen(0, ports[0]), []byte("refused")))
@@ -210,15 +213,11 @@ func TestClaimsOutsideOfTheGrantsHaveNoEffect(t *testing.T) {
 	b.give(t, func(c *config.Gateway) {
 		c.Overlay.ExternalAddresses = []netip.Addr{netip.MustParseAddr("10.70.0.10"), foreign}
 	})
-	l := (*x.fabric.links.Load())[0]
+	l := x.fabric.links.all()[0]
 	wait.Until(t, "the claim has arrived", func() bool {
-		b.fabric.mu.Lock()
-		(*b.fabric.links.Load())[0].claimed = time.Time{}
-		b.fabric.elect(b.fabric.clock.now())
-		b.fabric.mu.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return slices.Contains(l.claims, b.config.Overlay.ExternalAddresses[0])
+		b.claim()
+		claimed := l.claims.Load()
+		return claimed != nil && slices.Contains(*claimed, b.config.Overlay.ExternalAddresses[0])
 	})
 	x.elect()
 	if _, owned := x.fabric.Gateway.Owner(foreign); owned {

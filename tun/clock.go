@@ -77,9 +77,9 @@ func (c *clock) converted(at time.Time) time.Time {
 	return at.Add(-c.before)
 }
 
-// Gaps returns how often, and for how long at most, the process did not run.
-func (f *Fabric) Gaps() Gaps {
-	f.clock.mu.Lock()
-	defer f.clock.mu.Unlock()
-	return f.clock.gaps
+// gapsSoFar returns how often, and for how long at most, the process did not run.
+func (c *clock) gapsSoFar() Gaps {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gaps
 }

@@ -88,7 +88,7 @@ func TestF12_AClockThatIsSetBackEndsNoSession(t *testing.T) {
 				if p.bothUp(0) > 0 || p.ends[0].downs.Load() > 0 || p.ends[1].downs.Load() > 0 {
 					t.Errorf("without endpoints %v, the clock of end %d stepped: down %d and %d times", silent, stepped, p.ends[0].downs.Load(), p.ends[1].downs.Load())
 				}
-				refused += p.ends[1-stepped].link.rejected.Load()
+				refused += p.ends[1-stepped].link.wg.rejected.Load()
 				p.end()
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	wgtun "golang.zx2c4.com/wireguard/tun"
 
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
 )
@@ -32,9 +30,8 @@ type Device struct {
 	poller   *underlay.Poller
 	events   chan wgtun.Event
 	closed   sync.Once
-	lane     atomic.Pointer[lane]      // what this device reads; nil = nothing
-	instead  atomic.Pointer[Device]    // sends what this device reads for the tunnel; nil = this one does
-	others   atomic.Pointer[[]*Device] // to the other remote gateways than the one that gets what this device reads; nil = none
+	lane     atomic.Pointer[lane]  // what this device reads; nil = nothing
+	route    atomic.Pointer[route] // never nil
 	injected packetQueue
 	window   underlay.Window // progress of Write
 
@@ -46,8 +43,8 @@ type Device struct {
 	// before peerKnown if the peer initiated.
 	received atomic.Int64
 
-	// takeProbe takes a packet for the host that is a probe of this link. Nil: there are none. It does not keep b.
-	takeProbe func(b []byte) bool
+	// takeDatagram takes a packet for the host that is a probe or a claim of this link. Nil: there are none. It does not keep b.
+	takeDatagram func(b []byte) bool
 
 	Egress  *gateway.Egress
 	read    readState
@@ -65,7 +62,7 @@ type (
 		bytes     uint64
 		now       time.Time
 		peerKnown bool
-		instead   *Device
+		route     *route
 		full      bool        // the last Read filled all bufs
 		sent      uint64      // data messages that WireGuard had sent when it was last looked at
 		unsent    int         // packets from nodes since that number changed
@@ -101,6 +98,7 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 		Egress:  gateway.NewEgress(g),
 		Ingress: gateway.NewIngress(g),
 	}
+	d.route.Store(&route{carrier: d})
 	d.read.try = d.fill
 	d.read.out = newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)
 	d.write.out = newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen)
@@ -127,19 +125,6 @@ func (d *Device) serve(l *lane) error {
 	}
 	d.poller.Wake()
 	return err
-}
-
-// setOthers sets the devices of the remote gateways that can be reached, of which this may be one.
-func (d *Device) setOthers(members []*member) {
-	var others []*Device
-	for _, m := range members {
-		if m.link.tun != d && m.fit != link.Down {
-			others = append(others, m.link.tun)
-		}
-	}
-	if before := d.others.Load(); before == nil || !slices.Equal(*before, others) {
-		d.others.Store(&others)
-	}
 }
 
 // knowsPeer reports whether packets can be sent to the peer.

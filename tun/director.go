@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,15 +39,18 @@ func (all *devices) share(d *Device) float64 {
 	return float64(n) / underlay.Buckets
 }
 
-// director decides which links carry packets from nodes, and directs the packets to them. Its methods but
-// deviceOf are for one goroutine at a time: the fabric's mu is held.
+// director decides which links carry packets from nodes, and directs the packets to them. Safe for concurrent use; the
+// methods that elect calls hold mu.
 type director struct {
 	gateway  *gateway.Gateway
 	overlay  *Overlay
+	links    *linkList
 	fallback *Device // reads the overlay while there is no link
 	log      *slog.Logger
 	devices  atomic.Pointer[devices] // of the host's packets; nil without links
 
+	mu         sync.Mutex // protects the fields below, and who reads the lanes
+	closed     bool
 	spread     spread
 	retired    []*lane              // receive nothing any more, and may hold frames
 	owners     map[netip.Addr]owner // of addresses of the remote cluster
@@ -56,16 +60,22 @@ type director struct {
 
 // elect directs the packets of nodes to all remote gateways whose link is up, or else to those that are
 // ending, or else to one. Each has a lane, and one of its links reads it; links that carry nothing hand
-// over what their lane still has.
+// over what their lane still has. When it returns, removed links read no lane.
 //
-// elect is to be called whenever the fitness of a link changes, and from time to time. It is idempotent
+// elect is to be called whenever links or their fitness change, and from time to time. It is idempotent
 // and cheap while nothing changes.
-func (d *director) elect(links []*Link, now time.Time) {
+func (d *director) elect(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	links := d.links.all()
 	members := d.members(links)
 	spare, ok := d.assign(members)
-	if !ok {
-		d.elect(links, now) // with one member
-		return
+	if !ok { // there is one member from now on
+		members = d.members(links)
+		spare, _ = d.assign(members) // it takes a lane that is open
 	}
 	for _, m := range members {
 		var present *Link
@@ -73,9 +83,9 @@ func (d *director) elect(links []*Link, now time.Time) {
 			present = m.lane.link
 		}
 		m.link = choose(m.links, present, now)
-		m.fit = m.link.fit(now)
-		m.steady = m.link.steady()
-		m.lane.weight = int(m.link.weight.Load())
+		m.fit = m.link.state.fit(now)
+		m.steady = m.link.state.steady()
+		m.lane.weight = m.link.wg.settings.Load().Weight
 	}
 	var kept *lane // of the fallback
 	if len(members) == 0 {
@@ -184,30 +194,6 @@ func (d *director) failed(err error) {
 	}
 }
 
-// carriers returns the members that carry packets. One that comes up while others carry packets does so
-// once it has settled.
-func carriers(members []*member) (live []*member) {
-	best := link.Down
-	for _, m := range members {
-		best = max(best, m.fit)
-	}
-	for _, m := range members {
-		if m.fit == best && (best != link.Up || m.lane.live || m.steady >= settled) {
-			live = append(live, m)
-		}
-	}
-	switch {
-	case best != link.Down && len(live) > 0:
-		return live
-	case best != link.Down:
-		return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.fit != best })
-	case len(members) == 0:
-		return nil
-	}
-	at := max(slices.IndexFunc(members, func(m *member) bool { return m.lane.live }), 0)
-	return members[at : at+1]
-}
-
 // direct makes the kernel direct the frames of nodes to the lanes that are live.
 func (d *director) direct(members, live []*member, kept *lane) {
 	lanesOf := func(members []*member) (lanes []*lane) {
@@ -230,29 +216,24 @@ func (d *director) direct(members, live []*member, kept *lane) {
 	}
 }
 
-// appoint tells the devices whether they carry what they read, and which devices lead to the other remote
+// appoint tells the devices which of them forward what they read, and which lead to the other remote
 // gateways.
 func (d *director) appoint(members, live []*member, now time.Time) {
-	var instead *Device
+	carrier := d.fallback
 	if len(live) > 0 {
-		instead = live[0].link.tun
+		carrier = live[0].link.tun
 	}
-	d.fallback.instead.Store(instead)
+	d.fallback.use(route{carrier: carrier})
 	for _, m := range members {
 		m.lane.live = slices.Contains(live, m)
 		for _, l := range m.links {
 			sends := m.lane.live && l == m.link
 			if sends {
-				l.tun.instead.Store(nil)
-				l.tun.setOthers(members)
+				l.tun.use(route{carrier: l.tun, others: reachable(members, l)})
 			} else {
-				l.tun.instead.Store(instead)
-				l.tun.setOthers(nil) // it hands over what its lane still has: a moment
+				l.tun.use(route{carrier: carrier}) // it hands over what its lane still has: a moment
 			}
-			active := sends && slices.Contains(d.spread.now[:], m.lane)
-			if l.active.Swap(active) != active {
-				l.logActive(active, now)
-			}
+			l.setActive(sends && slices.Contains(d.spread.now[:], m.lane), now)
 		}
 	}
 	if len(live) == 0 {
@@ -269,16 +250,14 @@ func (d *director) appoint(members, live []*member, now time.Time) {
 	}
 }
 
-// logActive logs that a link carries packets from nodes, or no longer.
-func (l *Link) logActive(active bool, now time.Time) {
-	switch {
-	case !active:
-		l.logger().Info("link is no longer active")
-	case l.fit(now) == link.Down: // until a probe comes back, "link is up" is still to be logged
-		l.logger().Debug("link is selected, and has not answered yet")
-	default:
-		l.logger().Info("link is active")
+// reachable returns the devices of the remote gateways that can be reached, but that of one link.
+func reachable(members []*member, but *Link) (others []*Device) {
+	for _, m := range members {
+		if m.link != but && m.fit != link.Down {
+			others = append(others, m.link.tun)
+		}
 	}
+	return others
 }
 
 // retire makes the fallback read what lanes that no member uses still hold, one after the other, and closes
@@ -306,7 +285,7 @@ func (d *director) retire(lanes []*lane, kept *lane) {
 }
 
 // deviceOf returns the device for a packet from the host to an address outside: that of the remote gateway
-// that owns it, else that of the flow. It is safe for concurrent use.
+// that owns it, else that of the flow. Nil: there is none.
 func (d *director) deviceOf(dst netip.Addr, flow uint32) *Device {
 	if owner, owned := d.gateway.Owner(dst); owned {
 		of, _ := owner.(*Device)
@@ -316,4 +295,18 @@ func (d *director) deviceOf(dst netip.Addr, flow uint32) *Device {
 		return all[flow%underlay.Buckets]
 	}
 	return nil
+}
+
+// retry makes elect try again to open a lane for each remote gateway.
+func (d *director) retry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.single = false
+}
+
+// close ends elections.
+func (d *director) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
 }

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.zx2c4.com/wireguard/device"
-
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
@@ -41,24 +38,22 @@ type Options struct {
 type Fabric struct {
 	Gateway *gateway.Gateway
 	Overlay *Overlay
+	Relay   *relay.Relay // of the host; Refresh gives the host the addresses of its mappings
+	Streams *Streams
 
-	options       Options
-	clock         *clock
-	names         *resolver // of endpoints
-	host          *Host
-	mux           *underlay.Mux                // WireGuard's socket, which all links share
-	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
-	leaving       atomic.Bool                  // this gateway is shutting down
-	director      director                     // of the packets of nodes; protected by mu
-	mu            sync.Mutex                   // held while links change
-	ending        []*Link                      // removed links that still receive; protected by mu
-	closed        bool                         // protected by mu
-	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
-	listeners     map[*listener]bool           // open listeners; protected by mu
-	mtu           int                          // last announced, 0 = none
-	pathLimit     atomic.Int64                 // largest packet that the paths of the links carry; 0 = as the interfaces
-	stating       sync.Mutex                   // held while the state that nodes are told is determined
-	changed       chan struct{}                // of capacity 1: the state of a link has changed
+	options  Options
+	clock    *clock
+	names    *resolver // of endpoints
+	host     *Host
+	mux      *underlay.Mux // WireGuard's socket, which all links share
+	links    linkList
+	director director  // of the packets of nodes
+	nodes    nodeState // what nodes are told
+	mtus     mtus      // what links teach about the MTU
+	prober   prober
+
+	mu     sync.Mutex // held while links change
+	ending []*Link    // removed links that still receive; protected by mu
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -68,18 +63,18 @@ type Fabric struct {
 // now on, even if Open fails.
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
-	f := &Fabric{
-		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), mux: underlay.NewMux(options.Underlay),
-		director:      director{gateway: g, overlay: o, log: options.Log},
-		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),
-	}
-	f.links.Store(new([]*Link))
-	f.updateState(f.clock.now())
+	f := &Fabric{Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), mux: underlay.NewMux(options.Underlay)}
+	f.director = director{gateway: g, overlay: o, links: &f.links, log: options.Log}
+	f.nodes = nodeState{gateway: g, overlay: o, links: &f.links}
+	f.mtus = mtus{gateway: g, links: &f.links, log: options.Log, announce: options.AnnounceMTU}
+	f.prober = prober{links: &f.links, mtu: &f.mtus, clock: f.clock, observe: options.ObserveRTT, changed: make(chan struct{}, 1)}
+	f.nodes.update(f.clock.now())
 	o.panics.log = options.Log
 	var err error
 	if f.host, err = newHost(g, o, f.deviceFor, options.Dial); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
+	f.Relay, f.Streams = f.host.relay, newStreams(f.host, &f.links)
 	f.director.fallback, err = newDevice(g, o, f.host)
 	if err == nil {
 		err = errors.Join(f.director.fallback.serve(o.lanes[0]), f.Refresh())
@@ -90,7 +85,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
-	f.done.Go(func() { f.probe(ctx) })
+	f.done.Go(func() { f.watch(ctx) })
 	f.done.Go(f.readFallback)
 	return f, nil
 }
@@ -106,16 +101,61 @@ func (f *Fabric) readFallback() {
 	}
 }
 
-// Refresh updates the addresses and the MTU of the host from the gateway's current table.
+// watch probes the links regularly, and acts on a change of their state when it happens.
+func (f *Fabric) watch(ctx context.Context) {
+	ticks := time.NewTicker(link.Interval)
+	defer ticks.Stop()
+	for {
+		f.decide(f.clock.now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			f.mu.Lock()
+			ending := slices.Clone(f.ending)
+			f.mu.Unlock()
+			f.prober.tick(ending, f.nodes.leaving.Load(), f.clock.now())
+		case <-f.prober.changed:
+		}
+	}
+}
+
+// decide notes the state of each link and does all that follows from it.
+func (f *Fabric) decide(now time.Time) {
+	links, moved := f.links.all(), false
+	for _, l := range links {
+		changed, _ := l.settle(now)
+		moved = moved || changed
+	}
+	if moved && f.options.LinksChanged != nil {
+		f.options.LinksChanged()
+	}
+	f.closeEnded(now)
+	f.director.elect(now)
+	sendClaims(links, f.Gateway, now)
+	f.nodes.update(now)
+	f.mtus.update(now)
+}
+
+// Refresh updates the addresses and the MTU of the host from the gateway's current table and the mappings of the relay.
 func (f *Fabric) Refresh() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.host.setMTU(f.Gateway.Table().MTU())
 	f.Overlay.pace(f.Gateway.Table().ManyNodes())
-	for _, l := range *f.links.Load() {
+	for _, l := range f.links.all() {
 		l.tun.mtuChanged()
 	}
-	return f.own(slices.Collect(maps.Keys(f.linkListeners)))
+	return f.setAddresses()
+}
+
+// setAddresses sets the addresses of the host: those of links, of which some may not have started, of the gateway's table,
+// and of mappings. Streams can be opened at those of links. f.mu is held.
+func (f *Fabric) setAddresses(starting ...netip.Addr) error {
+	for _, l := range slices.Concat(f.links.all(), f.ending) {
+		starting = append(starting, l.own)
+	}
+	return errors.Join(f.host.setAddresses(starting), f.Streams.follow(starting))
 }
 
 // SetLinks replaces the links, in order of preference: new links start, changed ones are
@@ -129,7 +169,7 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := make(map[linkKey]*Link)
-	for _, l := range *f.links.Load() {
+	for _, l := range f.links.all() {
 		old[l.key] = l
 	}
 	next, started, err := f.nextLinks(configs, old)
@@ -137,85 +177,25 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		for _, l := range started {
 			l.close()
 		}
-		return errors.Join(err, f.closeLinkListeners())
+		return errors.Join(err, f.setAddresses())
 	}
-	f.links.Store(&next)
-	f.director.single = false
-	f.elect(f.clock.now())
-	f.updateState(f.clock.now())
+	f.links.set(next)
+	f.director.retry()
+	f.director.elect(f.clock.now())
+	f.nodes.update(f.clock.now())
 	f.end(old)
-	return f.closeLinkListeners()
-}
-
-// elect decides which links carry packets, and tells the far ends which addresses are this gateway's. f.mu is
-// held.
-func (f *Fabric) elect(now time.Time) {
-	if f.closed {
-		return
-	}
-	f.director.elect(*f.links.Load(), now)
-	f.claim(now)
-}
-
-// deviceFor returns the device for a packet from the host: for link addresses that of the link between
-// them, for an address that a remote gateway owns that of its link, else that of the flow.
-func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
-	if dst.IsLinkLocalUnicast() {
-		if l := f.linkBetween(src, dst); l != nil {
-			return l.tun
-		}
-		return nil
-	}
-	return f.director.deviceOf(dst, flow)
-}
-
-// lingering is how long a link receives after it has been removed: the far end finds it down in that time, if it was not told,
-// and a link that the far end had found down because it did not run is up again.
-const lingering = 2 * time.Second
-
-// end ends removed links. f.mu is held.
-func (f *Fabric) end(removed map[linkKey]*Link) {
-	now := f.clock.now()
-	for _, l := range removed {
-		l.end()
-		l.ends = now.Add(lingering)
-		f.ending = append(f.ending, l)
-		f.sendProbe(l.tick(f.ownMTU(), true, now), l, 0)
-	}
-	f.closeEnding(func(l *Link) bool { return !slices.ContainsFunc(*f.links.Load(), l.replacedBy) })
-}
-
-// closeEnding closes some of the links that are ending. f.mu is held.
-func (f *Fabric) closeEnding(which func(*Link) bool) {
-	f.ending = slices.DeleteFunc(f.ending, func(l *Link) bool {
-		if which(l) {
-			l.close()
-			return true
-		}
-		return false
-	})
-}
-
-// closeEnded closes the links that have received for long enough. f.mu is held.
-func (f *Fabric) closeEnded(now time.Time) {
-	before := len(f.ending)
-	f.closeEnding(func(l *Link) bool { return !now.Before(l.ends) })
-	if len(f.ending) == before {
-		return
-	}
-	if err := f.closeLinkListeners(); err != nil {
-		f.options.Log.Error("cannot remove the addresses of a link", "error", err)
-	}
+	return f.setAddresses()
 }
 
 // nextLinks updates the links that stay, removes them from old, and starts the new ones. f.mu
 // is held.
 func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, started []*Link, err error) {
-	keys := make([]linkKey, len(configs))
+	keys, addresses := make([]linkKey, len(configs)), make([]netip.Addr, len(configs))
 	for i, c := range configs {
 		keys[i] = keyOf(c)
+		addresses[i] = linkAddress(keys[i].own)
 	}
-	if err := f.openLinkListeners(keys); err != nil {
+	if err := f.setAddresses(addresses...); err != nil {
 		return nil, nil, err
 	}
 	for i, c := range configs {
@@ -237,15 +217,6 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 	return next, started, nil
 }
 
-type linkKey struct {
-	own, remote device.NoisePublicKey
-	port        uint16
-}
-
-func keyOf(c LinkConfig) linkKey {
-	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort}
-}
-
 // openLink starts a link.
 func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	d, err := newDevice(f.Gateway, f.Overlay, f.host)
@@ -253,56 +224,95 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
 	key := keyOf(c)
-	listener := f.linkListeners[linkAddress(key.own)]
 	l := &Link{
-		key: key, own: listener.address, far: linkAddress(key.remote), listener: listener, tun: d,
-		bind: f.mux.Link(key.own, key.remote, &d.window),
-		log:  f.options.Log, clock: f.clock, names: f.names, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
+		key: key, own: linkAddress(key.own), far: linkAddress(key.remote), tun: d,
+		wg:    wireguard{bind: f.mux.Link(key.own, key.remote, &d.window), known: &d.peerKnown, parent: f.options.Log},
+		clock: f.clock, names: f.names, look: make(chan struct{}, 1),
 	}
-	d.takeProbe = func(b []byte) bool { return f.takeProbe(b, l) }
+	d.takeDatagram = func(b []byte) bool { return f.prober.take(b, l) }
 	if err := l.start(c); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// Overflows returns the number of datagrams that the kernel dropped because they were not read
-// fast enough: frames from nodes, and WireGuard datagrams.
-func (f *Fabric) Overflows() (overlay, wireguard uint64) {
-	return f.Overlay.Overflows(), f.mux.Overflows()
+// lingering is how long a link receives after it has been removed: the far end finds it down in that time, if it was not told,
+// and a link that the far end had found down because it did not run is up again.
+const lingering = 2 * time.Second
+
+// end ends removed links. f.mu is held.
+func (f *Fabric) end(removed map[linkKey]*Link) {
+	now := f.clock.now()
+	for _, l := range removed {
+		f.Streams.closeOf(l)
+		l.end()
+		l.ends = now.Add(lingering)
+		f.ending = append(f.ending, l)
+		l.sendProbe(l.state.tick(l.received(), f.mtus.own(), true, now), 0)
+	}
+	f.closeEnding(func(l *Link) bool { return !slices.ContainsFunc(f.links.all(), l.replacedBy) })
 }
 
-// ReceiveFailures returns the number of system calls that failed to receive: frames from nodes,
-// and WireGuard datagrams.
-func (f *Fabric) ReceiveFailures() (overlay, wireguard uint64) {
-	return f.Overlay.ReceiveFailures(), f.mux.Counters().ReceiveFailures
+// closeEnding closes some of the links that are ending, and reports whether there were any. f.mu is held.
+func (f *Fabric) closeEnding(which func(*Link) bool) (closed bool) {
+	f.ending = slices.DeleteFunc(f.ending, func(l *Link) bool {
+		if !which(l) {
+			return false
+		}
+		l.close()
+		closed = true
+		return true
+	})
+	return closed
 }
 
-// Datagrams returns the losses between the network and WireGuard.
-func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
+// closeEnded closes the links that have received for long enough.
+func (f *Fabric) closeEnded(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closeEnding(func(l *Link) bool { return !now.Before(l.ends) }) {
+		return
+	}
+	if err := f.setAddresses(); err != nil {
+		f.options.Log.Error("cannot remove the addresses of a link", "error", err)
+	}
+}
 
-// Fallback returns the counters of packets that nodes send while there is no link.
-func (f *Fabric) Fallback() *gateway.Counters { return &f.director.fallback.Egress.Counters }
+// deviceFor returns the device for a packet from the host: for link addresses that of the link between
+// them, for an address that a remote gateway owns that of its link, else that of the flow.
+func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
+	if !dst.IsLinkLocalUnicast() {
+		return f.director.deviceOf(dst, flow)
+	}
+	if l := f.links.between(src, dst); l != nil {
+		return l.tun
+	}
+	return nil
+}
 
-// Origin returns the counters of packets that the host itself sends.
-func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
+// Leave makes all further probes and answers tell the far ends and the nodes that this gateway is
+// shutting down. Packets are forwarded as before.
+func (f *Fabric) Leave() {
+	f.nodes.leaving.Store(true)
+	f.nodes.update(f.clock.now())
+}
 
 // Close stops everything and waits for it.
 func (f *Fabric) Close() error {
 	f.stop()
-	f.host.relay.Close() // first, so that links still carry its resets
+	f.Relay.Close() // first, so that links still carry its resets
 	f.mu.Lock()
-	f.closeEnding(func(*Link) bool { return true })
-	for _, l := range *f.links.Load() {
+	f.director.close()
+	links := f.links.all()
+	f.links.set(nil)
+	for _, l := range links {
+		f.Streams.closeOf(l)
 		l.close()
 	}
-	f.links.Store(new([]*Link))
-	f.closed = true
-	for s := range f.listeners {
-		s.close()
-	}
-	err := errors.Join(f.closeLinkListeners(), f.director.fallback.Close())
+	f.closeEnding(func(*Link) bool { return true })
+	err := errors.Join(f.setAddresses(), f.director.fallback.Close())
 	f.mu.Unlock()
+	f.Streams.close()
 	f.done.Wait()
 	f.host.close()
 	return errors.Join(err, f.Overlay.Close())

@@ -344,7 +344,7 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 	a.send(t, tcpPacket(pod, to, []byte("withdrawn"), false))
 	wait.Until(t, "the packet is handed to WireGuard", left.Load)
 	// The host's packets to the far end take the same path, and need no grant.
-	l := (*a.fabric.links.Load())[0]
+	l := a.fabric.links.all()[0]
 	marker := append(synPacket(l.own, l.far), "behind it"...)
 	binary.BigEndian.PutUint16(marker[4:], uint16(len(marker)-packet.IPv6HeaderLen))
 	l.tun.inject(&l.tun.Ingress.Counters, marker, ownPacket)
@@ -418,7 +418,7 @@ func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
 	answers("without links")
 	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("dropped"), false))
 	wait.Until(t, "the packet for the remote cluster is counted", func() bool {
-		return a.fabric.Fallback().Dropped(gateway.NoPeer) == 1
+		return a.fabric.Counters().Fallback.Dropped(gateway.NoPeer) == 1
 	})
 	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
 		if err != nil {

@@ -135,7 +135,7 @@ func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 		for range 100 {
 			b.send(t, ip)
 		}
-		return a.fabric.Datagrams().InboxFull >= 1000
+		return a.fabric.Counters().WireGuard.InboxFull >= 1000
 	})
 	// 4096 buffers wait at this end; the other end has some of its own in use.
 	const most = (4096 + 2048) * device.MaxMessageSize

@@ -53,8 +53,8 @@ func TestAForwardReachesAPodOfAClusterWithoutNodes(t *testing.T) {
 		t.Errorf("b dialled %s", at)
 	}
 	wait.Until(t, "both count one connection", func() bool {
-		from, _ := a.fabric.Forwarded()
-		to, _ := b.fabric.Proxied()
+		from, _ := a.fabric.Relay.Forwarded()
+		to, _ := b.fabric.Relay.Proxied()
 		return from.Opened == 1 && from.ToTarget == uint64(len(sent)) && to.Opened == 1 && to.ToCaller == uint64(len(sent)) && from.Open+to.Open == 0
 	})
 }
@@ -112,12 +112,12 @@ func newForward(t testing.TB, dial relay.Dialer) (a, b *end, at string) {
 			c.Proxy.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		})
 	}
-	if err := b.fabric.SetProxy(b.config.Proxy); err != nil {
+	if err := b.fabric.Relay.SetProxy(b.config.Proxy); err != nil {
 		t.Fatal(err)
 	}
 	listen := config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(t, 1)[0]}
 	forwards := []config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.MustParseAddrPort("10.71.2.9:8080")}}}
-	if err := a.fabric.SetForwards(forwards, config.Callers{Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}); err != nil {
+	if err := a.fabric.Relay.SetForwards(forwards, config.Callers{Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}); err != nil {
 		t.Fatal(err)
 	}
 	setLinks(t, a, a.link("b-0", b))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/buffer"
@@ -40,7 +41,9 @@ type Host struct {
 	stack   *stack.Stack
 	link    *channel.Endpoint
 	relay   *relay.Relay
+	gateway *gateway.Gateway
 	overlay *Overlay
+	owned   map[netip.Addr]bool // addresses; of the caller of setAddresses
 
 	mu      sync.Mutex // protects the fields below
 	origin  *gateway.Origin
@@ -48,7 +51,6 @@ type Host struct {
 	scratch []byte                                         // the packet that is being sent
 	segment []byte                                         // a segment of it
 	tunnel  func(src, dst netip.Addr, flow uint32) *Device // the link whose tunnel carries the packet
-	owned   map[netip.Addr]bool
 }
 
 // newHost starts a host stack without addresses. It calls tunnel for every packet that goes into
@@ -65,6 +67,7 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, fl
 			TransportProtocols: []stack.TransportProtocolFactory{icmp.NewProtocol4, icmp.NewProtocol6, udp.NewProtocol, tcp.NewProtocol},
 		}),
 		link:    channel.New(hostQueue, uint32(g.Table().MTU()), ""),
+		gateway: g,
 		overlay: o,
 		origin:  gateway.NewOrigin(g),
 		batch:   underlay.NewBatch(1),
@@ -90,8 +93,13 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, fl
 	return h, nil
 }
 
-// setAddresses sets the addresses of the host.
-func (h *Host) setAddresses(addresses []netip.Addr) error {
+// setAddresses sets the addresses of the host: those of links, of the gateway's table, and of mappings. Not for concurrent
+// use.
+func (h *Host) setAddresses(ofLinks []netip.Addr) error {
+	addresses := slices.Concat(ofLinks, h.gateway.Table().Addresses())
+	for _, m := range h.relay.Mappings() {
+		addresses = append(addresses, m.External)
+	}
 	wanted := make(map[netip.Addr]bool, len(addresses))
 	for _, a := range addresses {
 		wanted[a] = true
@@ -202,12 +210,6 @@ func addresses(b []byte) (src, dst netip.Addr) {
 		return netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
 	}
 	return netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
-}
-
-// listenUDP opens a UDP socket of the host on one of its link-local addresses.
-func (h *Host) listenUDP(at netip.AddrPort) (*gonet.UDPConn, error) {
-	local := fullAddress(at)
-	return gonet.DialUDP(h.stack, &local, nil, networkProtocol(at.Addr()))
 }
 
 // streamBacklog is how many TCP connections may wait for Accept: there are few far ends, and

@@ -1,54 +1,70 @@
 package tun
 
 import (
+	"sync"
 	"time"
 
 	"strait.dev/strait/link"
 )
 
+// linkState is what this end knows of a link: whether it is up, what its path carries, and when its last packet arrived. It
+// depends only on its calls and the times passed to them. Safe for concurrent use. The zero value is a link that is down.
+type linkState struct {
+	mu       sync.Mutex
+	prober   link.Prober
+	path     link.Path
+	received time.Time // when the last authenticated packet of the far end arrived
+	heard    time.Time // received at the last tick
+	wasUp    bool      // at the last settle
+	counted  uint64    // bytes that WireGuard had received when last asked, at least 1; 0 = while up
+}
+
 // fit returns the fitness of the link.
-func (l *Link) fit(now time.Time) link.Fitness {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.prober.Fit(now)
+func (s *linkState) fit(now time.Time) link.Fitness {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prober.Fit(now)
 }
 
 // upSince returns since when the link has been up; zero: it is down.
-func (l *Link) upSince() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.prober.UpSince
+func (s *linkState) upSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prober.UpSince
 }
 
 // steady returns how long the link had been up when both directions last worked.
-func (l *Link) steady() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.prober.Steady()
+func (s *linkState) steady() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prober.Steady()
 }
 
-// listen notes what the device has received. l.mu is held.
-func (l *Link) listen() {
-	last := l.tun.lastReceived()
-	if last.IsZero() {
-		return
-	}
-	if at := l.clock.converted(last); at.After(l.received) {
-		l.received = at
+// unreached reports whether the far end says that it receives nothing.
+func (s *linkState) unreached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prober.Last.Unreached()
+}
+
+// note notes when the last packet arrived; zero: none has. s.mu is held.
+func (s *linkState) note(received time.Time) {
+	if received.After(s.received) {
+		s.received = received
 	}
 }
 
 // tick returns the probe that is due.
-func (l *Link) tick(mtu int, leaving bool, now time.Time) link.Probe {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listen()
-	received, silence := l.received.After(l.heard), link.MaxSilence
-	l.heard = l.received
-	if !l.received.IsZero() {
-		silence = max(now.Sub(l.received), 0)
+func (s *linkState) tick(received time.Time, mtu int, leaving bool, now time.Time) link.Probe {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(received)
+	since, silence := s.received.After(s.heard), link.MaxSilence
+	s.heard = s.received
+	if !s.received.IsZero() {
+		silence = max(now.Sub(s.received), 0)
 	}
-	return l.prober.Tick(received, silence, mtu, leaving, now)
+	return s.prober.Tick(since, silence, mtu, leaving, now)
 }
 
 // taken is what a probe of the far end meant.
@@ -59,91 +75,97 @@ type taken struct {
 }
 
 // took processes the probe of a tick of the far end.
-func (l *Link) took(q link.Probe, now time.Time) (t taken) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before, left := l.prober.Fit(now), l.prober.Last.Kind == link.Leaving
-	if l.prober.Take(q, now) {
-		t.rtt = l.prober.RTT
+func (s *linkState) took(q link.Probe, now time.Time) (t taken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, left := s.prober.Fit(now), s.prober.Last.Kind == link.Leaving
+	if s.prober.Take(q, now) {
+		t.rtt = s.prober.RTT
 	}
-	fit := l.prober.Fit(now)
+	fit := s.prober.Fit(now)
 	if before == link.Down && fit != link.Down {
-		l.path.Restart()
+		s.path.Restart()
 	}
 	t.changed = fit != before
-	t.leaves = l.prober.Last.Kind == link.Leaving && !left
+	t.leaves = s.prober.Last.Kind == link.Leaving && !left
 	return t
 }
 
 // askPath returns the sizes of the probes of the path that are due, 0 for none. ceiling is the MTU of this end's interfaces.
-func (l *Link) askPath(ceiling int, now time.Time) (sizes [2]int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.prober.Fit(now) == link.Down {
+func (s *linkState) askPath(ceiling int, now time.Time) (sizes [2]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.prober.Fit(now) == link.Down {
 		return sizes
 	}
 	target := ceiling
-	if far := int(l.prober.Last.MTU); far != 0 {
+	if far := int(s.prober.Last.MTU); far != 0 {
 		target = min(target, max(far, link.MinMTU))
 	}
-	sizes[0], sizes[1] = l.path.Ask(target, ceiling, 2*l.prober.RTT+link.Interval, now)
+	sizes[0], sizes[1] = s.path.Ask(target, ceiling, 2*s.prober.RTT+link.Interval, now)
 	return sizes
 }
 
 // crossed notes that a packet of a size has reached the far end.
-func (l *Link) crossed(size int, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.path.Answer(size, now)
+func (s *linkState) crossed(size int, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.path.Answer(size, now)
 }
 
-// settle logs a change of the link, and reports one.
-func (l *Link) settle(now time.Time) (changed, up bool) {
-	l.mu.Lock()
-	up = l.prober.Fit(now) != link.Down
-	changed, l.wasUp = up != l.wasUp, up
-	rtt, unproven, silence := l.prober.RTT, now.Sub(l.prober.News), now.Sub(l.received)
-	l.mu.Unlock()
-	if !up {
-		l.lookAgain()
-	}
-	switch {
-	case changed && up:
-		l.logger().Info("link is up", "rtt", rtt)
-	case changed:
-		l.logger().Warn("link is down: no probe crosses", "for", unproven.Round(time.Millisecond), "received", silence.Round(time.Millisecond))
-	}
-	return changed, up
+// change is the state of a link, compared with that of the last settle.
+type change struct {
+	changed, up            bool
+	rtt, unproven, silence time.Duration // of the last news, since then, and since the last packet
 }
 
-// alive reports whether the far end is up: probes cross, or, if it has never sent any because it is not
-// Strait, it completes handshakes. received is when its last packet arrived; zero = never.
-func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
-	l.mu.Lock()
-	l.listen()
-	up, probes, received := l.prober.Fit(now) != link.Down, l.prober.Last.Kind != 0, l.received
+// settle notes whether the link is up.
+func (s *linkState) settle(now time.Time) (c change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.up = s.prober.Fit(now) != link.Down
+	c.changed, s.wasUp = c.up != s.wasUp, c.up
+	c.rtt, c.unproven, c.silence = s.prober.RTT, now.Sub(s.prober.News), now.Sub(s.received)
+	return c
+}
+
+// heardFrom reports whether the link is up, whether the far end has ever sent a probe, and when its last packet arrived.
+// received is when the last one arrived that was not counted by countBytes.
+func (s *linkState) heardFrom(received, now time.Time) (up, probes bool, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(received)
+	up = s.prober.Fit(now) != link.Down
 	if up {
-		l.counted = 0
+		s.counted = 0
 	}
-	l.mu.Unlock()
-	if up {
-		return true, received
-	}
-	s := l.session()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.counted != 0 && s.received > l.counted { // authenticated messages, handshakes and keepalives included
-		l.received = now
-	}
-	l.counted = max(s.received, 1)
-	return !probes && time.Since(s.handshake) < handshakeFresh, l.received
+	return up, s.prober.Last.Kind != 0, s.received
 }
 
-// carries reports whether packets arrive in the session, and the peer does not say that it receives none.
-func (l *Link) carries(now time.Time) bool {
-	l.mu.Lock()
-	unreached := l.prober.Last.Unreached()
-	l.mu.Unlock()
-	last := l.tun.lastReceived()
-	return !unreached && !last.IsZero() && now.Sub(l.clock.converted(last)) < link.Misses*link.Interval
+// countBytes notes how many bytes of authenticated messages, handshakes and keepalives included, have arrived while the
+// link is down. It returns when the last packet arrived.
+func (s *linkState) countBytes(bytes uint64, now time.Time) (last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counted != 0 && bytes > s.counted {
+		s.received = now
+	}
+	s.counted = max(bytes, 1)
+	return s.received
+}
+
+// mtu returns the MTU that the far end announces, 0 = none, and what limits the path.
+func (s *linkState) mtu(now time.Time) (announced int, p pathLimit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.prober.Last.MTU), pathLimit{up: s.prober.Fit(now) != link.Down, settled: s.path.Settled, size: s.path.Limit}
+}
+
+// fill fills in the part of a status that is about probes. mtu is the inner MTU in use.
+func (s *linkState) fill(to *LinkStatus, mtu int, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.prober
+	to.Up, to.RTT, to.ProbesSent, to.ProbesLost, to.AnnouncedMTU = p.Fit(now) != link.Down, p.RTT, p.Sent, p.Lost, int(p.Last.MTU)
+	to.PathMTU = s.path.Carries(mtu, now)
 }

@@ -21,36 +21,35 @@ func TestOnlyPacketsBetweenTheEndsOfALinkAreItsProbes(t *testing.T) {
 	tcp[6] = packet.ProtoTCP
 	for name, c := range map[string]struct {
 		b    []byte
-		want bool
+		want uint16
 	}{
-		"a probe":                     {udp(far, own, probePort), true},
-		"no probe at its port":        {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), []byte("?")), true},
-		"an empty datagram":           {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), nil), true},
-		"another port":                {udp(far, own, claimPort), false},
-		"from another address":        {udp(other, own, probePort), false},
-		"for another address":         {udp(far, other, probePort), false},
-		"another protocol":            {tcp, false},
-		"IPv4":                        {udp(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), probePort), false},
-		"the header of IPv6 and less": {udp(far, own, probePort)[:packet.IPv6HeaderLen+1], false},
+		"a probe":                     {udp(far, own, probePort), probePort},
+		"no probe at its port":        {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), []byte("?")), probePort},
+		"an empty datagram":           {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), nil), probePort},
+		"a claim":                     {udp(far, own, claimPort), claimPort},
+		"from another address":        {udp(other, own, probePort), 0},
+		"for another address":         {udp(far, other, probePort), 0},
+		"another protocol":            {tcp, 0},
+		"IPv4":                        {udp(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), probePort), 0},
+		"the header of IPv6 and less": {udp(far, own, probePort)[:packet.IPv6HeaderLen+1], 0},
 	} {
-		if got := l.isProbe(c.b); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		if got, _ := l.datagram(c.b); got != c.want {
+			t.Errorf("%s: port %d", name, got)
 		}
 	}
 }
 
 func TestAProbeStatesTheTimeWithoutPackets(t *testing.T) {
 	t.Parallel()
-	l := &Link{tun: new(Device)}
+	var s linkState
 	now := time.Unix(1000, 0)
-	if p := l.tick(1420, false, now); p.Silence != link.MaxSilence {
+	if p := s.tick(time.Time{}, 1420, false, now); p.Silence != link.MaxSilence {
 		t.Errorf("%v before any packet", p.Silence)
 	}
-	l.received = now
-	if p := l.tick(1420, false, now.Add(1500*time.Microsecond)); p.Silence != 1500*time.Microsecond {
+	if p := s.tick(now, 1420, false, now.Add(1500*time.Microsecond)); p.Silence != 1500*time.Microsecond {
 		t.Errorf("%v after 1.5 ms", p.Silence)
 	}
-	if p := l.tick(1420, false, now.Add(-time.Second)); p.Silence != 0 {
+	if p := s.tick(now, 1420, false, now.Add(-time.Second)); p.Silence != 0 {
 		t.Errorf("%v for a packet that arrived just now", p.Silence)
 	}
 }
@@ -60,13 +59,13 @@ func TestPathIsProbedForWhatBothEndsCarry(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	for announced, want := range map[uint16]int{0: 1440, 1390: 1390, 9000: 1440, 1: link.MinMTU} {
-		l := &Link{tun: new(Device)}
-		if l.askPath(1440, now) != [2]int{} {
+		var s linkState
+		if s.askPath(1440, now) != [2]int{} {
 			t.Error("asks while the link is down")
 		}
-		sent := l.tick(1440, false, now)
-		l.took(link.Probe{Kind: link.Hello, MTU: announced, Sequence: 1, Arrived: sent.Sequence}, now)
-		if sizes := l.askPath(1440, now); sizes[0] != want {
+		sent := s.tick(time.Time{}, 1440, false, now)
+		s.took(link.Probe{Kind: link.Hello, MTU: announced, Sequence: 1, Arrived: sent.Sequence}, now)
+		if sizes := s.askPath(1440, now); sizes[0] != want {
 			t.Errorf("a far end with %d is asked %v, want %d bytes", announced, sizes, want)
 		}
 	}

@@ -26,7 +26,7 @@ func (e *end) give(t testing.TB, change func(c *config.Gateway)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.fabric.SetMappings(e.config.Mappings); err != nil {
+	if err := e.fabric.Relay.SetMappings(e.config.Mappings); err != nil {
 		t.Fatal(err)
 	}
 	e.fabric.Gateway.SetTable(table)
@@ -75,10 +75,11 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
 	// A target on loopback, which no mapping may name, stands for one elsewhere.
 	host := b.fabric.host
-	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Target: func(netip.Addr) (relay.Target, error) {
+	b.fabric.Relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Target: func(netip.Addr) (relay.Target, error) {
 		c, err := net.DialUDP("udp4", nil, server.LocalAddr().(*net.UDPAddr))
 		return loopbackTarget{c}, err
 	}, Alive: func(context.Context, netip.Addr, uint16) bool { return true }})
+	host.relay = b.fabric.Relay
 	a.give(t, func(c *config.Gateway) {
 		c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
 	})
@@ -106,8 +107,8 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 		a.send(t, ipv4Packet(pod, mapped, packet.ProtoICMP, slices.Clone(echo)))
 		return a.received("are you up?")
 	})
-	if _, udp, pings := b.fabric.Mapped(); udp.Opened != 1 || pings.Answered == 0 {
-		t.Errorf("b counted %+v, %+v", udp, pings)
+	if _, udp := b.fabric.Relay.Mapped(); udp.Opened != 1 || b.fabric.Relay.Echo().Answered == 0 {
+		t.Errorf("b counted %+v, %+v", udp, b.fabric.Relay.Echo())
 	}
 
 	b.give(t, func(c *config.Gateway) { c.Mappings = nil })
@@ -116,7 +117,7 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	if a.received("you said still there?") {
 		t.Error("an answer from an address that is not mapped any more")
 	}
-	if _, udp, _ := b.fabric.Mapped(); udp.Open != 0 {
+	if _, udp := b.fabric.Relay.Mapped(); udp.Open != 0 {
 		t.Errorf("b still has %+v", udp)
 	}
 }

@@ -87,7 +87,7 @@ func TestNodesAreToldAChangeWithoutAnotherProbe(t *testing.T) {
 func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
 	t.Parallel()
 	a, _ := joined(t)
-	l := (*a.fabric.links.Load())[0]
+	l := a.fabric.links.all()[0]
 	before := l.tun.Egress.Dropped(gateway.GatewayPort)
 	ask := link.Probe{Kind: link.AskSize, MTU: testMTU, Sequence: 1}.Append(nil)
 	sent := uint64(0)

@@ -158,21 +158,21 @@ func (o *Overlay) pace(on bool) {
 // Serves reports whether frames can be sent to nodes with this underlay address.
 func (o *Overlay) Serves(node netip.Addr) bool { return len(o.senders[packet.FamilyIndex(node)]) > 0 }
 
-// Overflows returns the number of datagrams from nodes that the kernel dropped because they were
-// not read fast enough.
-func (o *Overlay) Overflows() uint64 {
+// OverlayCounters count losses between the network and the packet path. They never decrease.
+type OverlayCounters struct {
+	Overflows       uint64 // datagrams from nodes that the kernel dropped because they were not read fast enough
+	ReceiveFailures uint64 // system calls that failed to receive from nodes
+}
+
+func (o *Overlay) counters() OverlayCounters {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.overflows
 	for _, l := range o.lanes {
 		n += l.overflows()
 	}
-	return n
+	return OverlayCounters{n, o.receiveFailures.Load()}
 }
-
-// ReceiveFailures returns the number of system calls that failed to receive from nodes. It never
-// decreases.
-func (o *Overlay) ReceiveFailures() uint64 { return o.receiveFailures.Load() }
 
 // countFailure counts an error of receiving. The poller reports a closed socket and ends Read.
 func (o *Overlay) countFailure(err error) {

@@ -15,12 +15,12 @@ import (
 func TestOnlyRoundTripsAreObserved(t *testing.T) {
 	t.Parallel()
 	const trip = 20 * time.Millisecond
-	l := &Link{tun: new(Device)}
+	var s linkState
 	now := time.Unix(1000, 0)
 	crosses := func(after time.Duration) taken {
-		sent := l.tick(testMTU, false, now)
+		sent := s.tick(time.Time{}, testMTU, false, now)
 		now = now.Add(after)
-		return l.took(link.Probe{Kind: link.Hello, Sequence: sent.Sequence, Arrived: sent.Sequence}, now)
+		return s.took(link.Probe{Kind: link.Hello, Sequence: sent.Sequence, Arrived: sent.Sequence}, now)
 	}
 	if r := crosses(2 * time.Second); !r.changed || r.rtt != 0 {
 		t.Errorf("of the first probe, which waited: %+v", r)
@@ -30,7 +30,7 @@ func TestOnlyRoundTripsAreObserved(t *testing.T) {
 			t.Errorf("a round trip of %v: %+v", trip, r)
 		}
 	}
-	if r := l.took(link.Probe{Kind: link.Hello, Sequence: 10, Arrived: 3}, now.Add(time.Second)); r.rtt != 0 {
+	if r := s.took(link.Probe{Kind: link.Hello, Sequence: 10, Arrived: 3}, now.Add(time.Second)); r.rtt != 0 {
 		t.Errorf("of a probe that says nothing new: %+v", r)
 	}
 }
@@ -39,14 +39,14 @@ func TestOnlyRoundTripsAreObserved(t *testing.T) {
 func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	t.Parallel()
 	var announced []int
-	f := &Fabric{options: Options{AnnounceMTU: func(mtu int) { announced = append(announced, mtu) }}}
+	m := &mtus{links: new(linkList), announce: func(mtu int) { announced = append(announced, mtu) }}
 	for _, mtus := range [][]uint16{{}, {0}, {1390, 1400}, {0, 1400}, {0, 0}, {0, 1380}, {1400, 1}, {}} {
 		var links []*Link
 		for _, mtu := range mtus {
-			links = append(links, &Link{prober: link.Prober{Last: link.Probe{MTU: mtu}}})
+			links = append(links, &Link{state: linkState{prober: link.Prober{Last: link.Probe{MTU: mtu}}}})
 		}
-		f.links.Store(&links)
-		f.announce(time.Now())
+		m.links.set(links)
+		m.update(time.Now())
 	}
 	if want := []int{1390, 1400, 1380, link.MinMTU, 0}; !slices.Equal(announced, want) {
 		t.Errorf("announced %v, want %v", announced, want)
@@ -67,9 +67,9 @@ func (h heldSettings) Read([]byte) (int, error) {
 func TestAProbeIsAnsweredWhileWireGuardIsConfigured(t *testing.T) {
 	t.Parallel()
 	a, _ := joined(t)
-	l := (*a.fabric.links.Load())[0]
+	l := a.fabric.links.all()[0]
 	h, configured := heldSettings{make(chan struct{}), make(chan struct{})}, make(chan error)
-	go func() { configured <- l.wg.IpcSetOperation(h) }()
+	go func() { configured <- l.wg.device.IpcSetOperation(h) }()
 	<-h.read
 	defer func() {
 		close(h.release)
@@ -80,7 +80,7 @@ func TestAProbeIsAnsweredWhileWireGuardIsConfigured(t *testing.T) {
 	l.tun.peerKnown.Store(false) // as before the first tick of an end that does not initiate
 	var answered atomic.Bool
 	go func() {
-		a.fabric.receiveProbe(link.Probe{Kind: link.AskSize, MTU: testMTU, Sequence: 1}, l)
+		a.fabric.prober.receive(link.Probe{Kind: link.AskSize, MTU: testMTU, Sequence: 1}, l)
 		answered.Store(true)
 	}()
 	wait.Until(t, "the probe is answered", answered.Load)

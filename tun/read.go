@@ -13,11 +13,6 @@ import (
 // gateway's own packets.
 const readRounds = 8
 
-// maxUnsent is the maximum number of packets that Read passes to WireGuard while WireGuard sends
-// none, because it has no session or its socket is full. WireGuard would keep 16384 of them, in
-// 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
-const maxUnsent = 512
-
 // fill reads what is available and reports whether there was anything. It does not wait for a
 // fuller batch: waiting costs more latency than the saved calls are worth.
 func (d *Device) fill() bool {
@@ -37,7 +32,7 @@ func (d *Device) fill() bool {
 		before, bytes := r.n, r.bytes
 		l.mu.Lock()
 		if more = d.lane.Load() == l; more { // else another device reads it now
-			r.instead = d.instead.Load()
+			r.route = d.route.Load()
 			more = d.readLane(l)
 			r.out.flush() // the memory may be reused once mu is released
 		}
@@ -109,28 +104,7 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
-		d.shareHint(out.Hint)
-		to := r.instead
-		if out.Owner != nil {
-			to = out.Owner.(*Device)
-		}
-		if to != nil && to != d {
-			d.handOver(to, out.Packet, out.Pieces)
-			return
-		}
-		if !r.peerKnown {
-			d.Egress.CountDropped(gateway.NoPeer, 1)
-			return
-		}
-		if r.unsent >= maxUnsent {
-			d.Egress.CountDropped(gateway.TunnelQueue, 1)
-			return
-		}
-		if out.Pieces != nil {
-			l.pieces = *out.Pieces
-			return
-		}
-		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
+		d.forward(l, &out)
 	case gateway.ToNode:
 		r.out.forward(&out)
 	case gateway.ToHost:
@@ -140,62 +114,4 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 			r.out.answer(&out)
 		}
 	}
-}
-
-// emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
-// receiver's memory, which is not reused before all pieces are written. They are another link's if
-// the lane has changed hands since the first.
-func (d *Device) emitPieces(l *lane) {
-	r := &d.read
-	if to := r.instead; to != nil && to != d {
-		d.handOver(to, nil, &l.pieces)
-		l.pieces = packet.Pieces{}
-		return
-	}
-	for r.n < len(r.bufs) && l.pieces.Left() {
-		d.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
-	}
-}
-
-// handOver queues a copy of a packet, or of its pieces unless nil, for the tunnel of another link, which
-// counts it. Losses are counted here.
-func (d *Device) handOver(to *Device, whole []byte, pieces *packet.Pieces) {
-	if !to.knowsPeer() {
-		d.Egress.CountDropped(gateway.NoPeer, 1)
-		return
-	}
-	queue := func(ip []byte) {
-		if to.inject(&d.Egress.Counters, ip, handedOver) {
-			to.Egress.CountForwarded(1, uint64(len(ip)))
-		}
-	}
-	if pieces == nil {
-		queue(whole)
-		return
-	}
-	x := &d.read.out
-	x.ensureFree()
-	for pieces.Left() {
-		queue(x.free[:pieces.Next(x.free)])
-	}
-}
-
-// shareHint queues a copy of a hint, unless nil, for the other remote gateways.
-func (d *Device) shareHint(hint []byte) {
-	if hint == nil {
-		return
-	}
-	if others := d.others.Load(); others != nil {
-		for _, to := range *others {
-			to.inject(&d.Egress.Counters, hint, handedOver)
-		}
-	}
-}
-
-func (d *Device) emit(size int) {
-	r := &d.read
-	r.sizes[r.n] = size
-	r.unsent++
-	r.bytes += uint64(size)
-	r.n++
 }

@@ -50,8 +50,7 @@ func (p *slowPair) settle(t *testing.T) {
 func (p *slowPair) start(i int) {
 	e := newSlowEnd(p.keys[i], p.keys[1-i], p.delay)
 	if p.silent[i] {
-		e.link.peer.Endpoints = nil
-		e.link.endpoints.Store(new([]string))
+		e.silence()
 	}
 	if other := p.ends[1-i]; other != nil {
 		other.other.Store(e)

@@ -194,10 +194,10 @@ func TestF15_AReplacedKeyReceivesWhileTheFarEndUsesIt(t *testing.T) {
 	back.some(t)
 	back.end(t)
 	wait.Until(t, "b knows that the old link ends", func() bool {
-		l := (*b.fabric.links.Load())[0]
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.prober.Last.Kind == link.Leaving
+		l := b.fabric.links.all()[0]
+		l.state.mu.Lock()
+		defer l.state.mu.Unlock()
+		return l.state.prober.Last.Kind == link.Leaving
 	})
 	setLinks(t, b, newB, oldB)
 	wait.Until(t, "b uses the new link", func() bool { return b.active("a-0-next") })

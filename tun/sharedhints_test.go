@@ -14,14 +14,12 @@ func TestHintsGoToTheOtherRemoteGatewaysThatAreUp(t *testing.T) {
 	defer active.fabric.Close()
 	others := func() map[*Device][]*Device {
 		all := make(map[*Device][]*Device)
-		for _, l := range *a.fabric.links.Load() {
-			if o := l.tun.others.Load(); o != nil {
-				all[l.tun] = *o
-			}
+		for _, l := range a.fabric.links.all() {
+			all[l.tun] = l.tun.route.Load().others
 		}
 		return all
 	}
-	links := *a.fabric.links.Load()
+	links := a.fabric.links.all()
 	for i, l := range links {
 		other := links[1-i].tun
 		if o := others()[l.tun]; len(o) != 1 || o[0] != other {
@@ -46,13 +44,12 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	defer a.fabric.Close()
 	d := a.fabric.director.fallback
 	other, another := new(Device), new(Device)
-	d.others.Store(&[]*Device{other, another})
-	t.Cleanup(func() { d.others.Store(nil) })
+	r := &route{carrier: d, others: []*Device{other, another}}
 	for _, to := range []*Device{other, another} {
 		to.poller = d.poller
 	}
-	d.shareHint(nil)
-	d.shareHint([]byte("hint"))
+	d.shareHint(r, nil)
+	d.shareHint(r, []byte("hint"))
 	for i, to := range []*Device{other, another} {
 		bufs, sizes := [][]byte{make([]byte, 64), make([]byte, 64)}, make([]int, 2)
 		if n := to.injected.take(bufs, sizes, 0); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {

@@ -74,24 +74,32 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.delay.Store(int64(delay))
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
-		peer: c, bind: e, look: make(chan struct{}, 1),
+		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), clock: newClock(slog.New(slog.DiscardHandler)),
+		look: make(chan struct{}, 1),
 	}
-	e.link.setLabel(c)
-	e.link.endpoints.Store(&c.Endpoints)
+	e.link.wg.bind, e.link.wg.known, e.link.wg.parent = e, &e.link.tun.peerKnown, slog.New(slog.DiscardHandler)
+	e.link.wg.keep(c)
 	e.crossing.Prevails = bytes.Compare(e.link.key.own[:], e.link.key.remote[:]) < 0
 	return e
+}
+
+// silence takes the endpoints away: the end waits for the other one.
+func (e *slowEnd) silence() {
+	c := e.link.wg.settings.Load().LinkConfig
+	c.Endpoints = nil
+	e.link.wg.keep(c)
 }
 
 // start runs the end until ctx ends.
 //
 //strait:virtualtime
 func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGroup) {
-	e.link.wg = device.NewDevice(e, e, wireguardLog(e.link.logger, e.link.observe))
-	if err := e.link.wg.IpcSet(deviceSettings(e.link.peer)); err != nil {
+	wg := &e.link.wg
+	wg.device = device.NewDevice(e, e, wg.messages(e.link.tun, e.link.lookAgain))
+	if err := wg.device.IpcSet(deviceSettings(wg.settings.Load().LinkConfig)); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.link.wg.Up(); err != nil {
+	if err := wg.device.Up(); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() { e.link.call(ctx) })
@@ -103,13 +111,13 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 			case <-e.changed:
 			case <-ticks.C:
 				if e.link.contactable() {
-					e.send(e.link.tick(1420, false, e.link.clock.now()))
+					e.send(e.link.state.tick(e.link.received(), 1420, false, e.link.clock.now()))
 				}
 			}
 		}
 		close(e.done) // ends Read
 		close(e.events)
-		e.link.wg.Close()
+		wg.device.Close()
 	})
 }
 
@@ -125,14 +133,14 @@ func (e *slowEnd) decide(t *testing.T) {
 //
 //strait:virtualtime
 func (e *slowEnd) logDown(t *testing.T) {
-	handshake := e.link.session().handshake
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
+	handshake := e.link.wg.session().handshake
+	e.link.state.mu.Lock()
+	defer e.link.state.mu.Unlock()
 	now := e.link.clock.now()
-	t.Logf("down %v after the last news, %v after the last packet, %v after the last handshake", now.Sub(e.link.prober.News), now.Sub(e.link.received), time.Since(handshake))
+	t.Logf("down %v after the last news, %v after the last packet, %v after the last handshake", now.Sub(e.link.state.prober.News), now.Sub(e.link.state.received), time.Since(handshake))
 }
 
-func (e *slowEnd) up() bool { return e.link.fit(e.link.clock.now()) == link.Up }
+func (e *slowEnd) up() bool { return e.link.state.fit(e.link.clock.now()) == link.Up }
 
 // send queues a probe for the tunnel, in an IPv6 packet without a UDP header.
 func (e *slowEnd) send(p link.Probe) {
@@ -158,7 +166,7 @@ func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
 		if !ok {
 			continue
 		}
-		if e.link.took(p, e.link.clock.now()).changed {
+		if e.link.state.took(p, e.link.clock.now()).changed {
 			select {
 			case e.changed <- struct{}{}:
 			default:
@@ -378,7 +386,7 @@ func TestALinkReturnsToItsEndpointIfPacketsFromElsewhereAreNoAnswers(t *testing.
 		a, b := newSlowEnd(one, two, 5*time.Millisecond), newSlowEnd(two, one, 5*time.Millisecond)
 		a.other.Store(b)
 		b.other.Store(a)
-		b.link.endpoints.Store(new([]string)) // it waits for a
+		b.silence() // it waits for a
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var running sync.WaitGroup
@@ -390,7 +398,7 @@ func TestALinkReturnsToItsEndpointIfPacketsFromElsewhereAreNoAnswers(t *testing.
 		}
 		b.flow.Store(forgotten)
 		time.Sleep(3 * time.Second)
-		if at := a.link.session().endpoint; !a.up() || !b.up() || b.flow.Load() != known {
+		if at := a.link.wg.session().endpoint; !a.up() || !b.up() || b.flow.Load() != known {
 			t.Errorf("3 s later a is up: %v, b is up: %v; a sends to %v", a.up(), b.up(), at)
 		}
 		cancel()

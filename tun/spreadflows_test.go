@@ -82,13 +82,13 @@ func (e *end) sourcePort(t *testing.T) *net.UDPConn {
 func (x *fan) hold(t *testing.T) {
 	t.Helper()
 	x.fabric.stop()
-	for i := range *x.fabric.links.Load() {
+	for i := range x.fabric.links.all() {
 		x.setFit(i, true)
 	}
 	x.elect()
-	x.fabric.mu.Lock()
-	defer x.fabric.mu.Unlock()
-	for _, l := range *x.fabric.links.Load() {
+	x.fabric.director.mu.Lock()
+	defer x.fabric.director.mu.Unlock()
+	for _, l := range x.fabric.links.all() {
 		if !l.active.Load() {
 			t.Fatalf("link %v carries nothing although all are up; one carries all, because no socket could be opened: %t; the kernel knows the lanes: %t; links: %+v",
 				l.identity(), x.fabric.director.single, !x.fabric.director.undirected, x.fabric.Status())
@@ -106,11 +106,11 @@ func (x *fan) open(t *testing.T, flows int) {
 
 // setFit makes a link fit for traffic, or not, whatever its probes say.
 func (x *fan) setFit(which int, fit bool) {
-	l := (*x.fabric.links.Load())[which]
+	l := x.fabric.links.all()[which]
 	now := x.fabric.clock.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := &l.prober
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	p := &l.state.prober
 	p.News, p.UpSince, p.Last.Kind = now.Add(time.Hour), now.Add(-time.Hour), link.Hello
 	if !fit {
 		p.Last.Kind = link.Leaving
@@ -119,9 +119,7 @@ func (x *fan) setFit(which int, fit bool) {
 }
 
 func (x *fan) elect() {
-	x.fabric.mu.Lock()
-	defer x.fabric.mu.Unlock()
-	x.fabric.elect(x.fabric.clock.now())
+	x.fabric.director.elect(x.fabric.clock.now())
 }
 
 // sendOne sends the next packet of a flow.
@@ -290,7 +288,7 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 			t.Parallel()
 			x := newFan(t, 2, 32)
 			x.round(t, ignore)
-			links := *x.fabric.links.Load()
+			links := x.fabric.links.all()
 			l := links[0].tun.lane.Load()
 			l.mu.Lock() // its reader waits
 			for flow, f := range x.flows {
@@ -320,11 +318,13 @@ func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 32)
 	f := x.fabric
-	f.mu.Lock() // no other election
 	l, err := f.Overlay.openLane()
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.director.mu.Lock()
+	now := f.director.spread.now
+	f.director.mu.Unlock()
 	var all [underlay.Buckets]*lane
 	for bucket := range all {
 		all[bucket] = l
@@ -335,24 +335,23 @@ func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
 	}
 	wait.Until(t, "packets wait", func() bool { return !l.empty() })
 	added, failed := f.openLink(silent(x.link("b-2", &end{private: newKey()})))
-	if err = errors.Join(err, failed, f.Overlay.direct(&f.director.spread.now)); err != nil {
+	if err = errors.Join(err, failed, f.Overlay.direct(&now)); err != nil {
 		t.Fatal(err)
 	}
-	links := append(slices.Clone(*f.links.Load()), added)
-	f.links.Store(&links)
+	links := append(slices.Clone(f.links.all()), added)
+	f.links.set(links)
 	x.setFit(0, false)
-	told := *links[0].label.Load()
+	told := *links[0].wg.settings.Load()
 	told.log = slog.New(logged(func(message string) {
 		if message == "link is no longer active" && added.tun.lane.Load() != nil {
 			wait.Until(t, "the added link has read", l.empty)
 		}
 	}))
-	links[0].label.Store(&told)
-	f.elect(f.clock.now())
+	links[0].wg.settings.Store(&told)
+	f.director.elect(f.clock.now())
 	if added.tun.lane.Load() != l {
 		t.Error("the added link has another lane")
 	}
-	f.mu.Unlock()
 	x.settle(t, func(flow, from, to int) {})
 }
 
@@ -447,7 +446,7 @@ func (x *fan) tellsAt(t *testing.T) {
 func TestPacketsOfTheHostAreSpreadOverLinks(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 0)
-	links := *x.fabric.links.Load()
+	links := x.fabric.links.all()
 	count := make(map[*Device]int)
 	for flow := range uint32(256) {
 		count[x.fabric.deviceFor(pod, remotePod, flow)]++

@@ -4,17 +4,10 @@ import (
 	"net/netip"
 	"time"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/link"
+	"strait.dev/strait/underlay"
 )
-
-// LinkIdentity identifies a link by its keys; names may change.
-type LinkIdentity struct {
-	Name              string
-	Gateway           string     // the remote gateway; several links may lead to it
-	OwnKey, RemoteKey config.Key // public
-}
 
 // LinkStatus is the state of one link.
 type LinkStatus struct {
@@ -37,13 +30,17 @@ type LinkStatus struct {
 
 // Status returns the state of every link.
 func (f *Fabric) Status() []LinkStatus {
-	now := f.clock.now()
-	links := *f.links.Load()
-	all := make([]LinkStatus, len(links))
-	buckets := f.director.devices.Load()
-	for i, l := range links {
-		all[i] = l.status(now)
-		all[i].Active, all[i].Share = l.active.Load(), buckets.share(l.tun)
+	now, mtu, flows := f.clock.now(), f.Gateway.Table().MTU(), f.director.devices.Load()
+	var all []LinkStatus
+	for _, l := range f.links.all() {
+		s := LinkStatus{
+			LinkIdentity: l.identity(), Active: l.active.Load(), Share: flows.share(l.tun), Rejected: l.wg.rejected.Load(),
+			Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters,
+		}
+		peer := l.wg.session()
+		s.LastHandshake, s.Endpoint, s.Received, s.Sent = peer.handshake, peer.endpoint, peer.received, peer.sent
+		l.state.fill(&s, mtu, now)
+		all = append(all, s)
 	}
 	return all
 }
@@ -52,28 +49,27 @@ func (f *Fabric) Status() []LinkStatus {
 // enough to be called often.
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := f.clock.now()
-	for _, l := range *f.links.Load() {
-		if l.fit(now) != link.Down {
+	for _, l := range f.links.all() {
+		if l.state.fit(now) != link.Down {
 			up = append(up, l.identity())
 		}
 	}
 	return up
 }
 
-func (l *Link) identity() LinkIdentity {
-	name := l.label.Load()
-	return LinkIdentity{name.name, name.gateway, config.Key(l.key.own), config.Key(l.key.remote)}
+// Counters are the counters of a gateway apart from those of its links.
+type Counters struct {
+	Overlay   OverlayCounters   // datagrams from nodes
+	WireGuard underlay.Counters // datagrams between the network and WireGuard
+	Fallback  *gateway.Counters // packets that nodes send while there is no link
+	Host      *gateway.Counters // packets that the host itself sends
+	Gaps      Gaps
 }
 
-func (l *Link) status(now time.Time) LinkStatus {
-	s := LinkStatus{LinkIdentity: l.identity(), Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
-	known := l.session()
-	s.Rejected = l.rejected.Load()
-	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := &l.prober
-	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.Fit(now) != link.Down, p.RTT, p.Sent, p.Lost, int(p.Last.MTU)
-	s.PathMTU = l.path.Carries(l.tun.gateway.Table().MTU(), now)
-	return s
+// Counters returns what was counted so far.
+func (f *Fabric) Counters() Counters {
+	return Counters{
+		Overlay: f.Overlay.counters(), WireGuard: f.mux.Counters(),
+		Fallback: &f.director.fallback.Egress.Counters, Host: &f.host.origin.Counters, Gaps: f.clock.gapsSoFar(),
+	}
 }

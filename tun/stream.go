@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -13,142 +14,48 @@ import (
 	"strait.dev/strait/config"
 )
 
-// Listen accepts TCP connections from the far ends of links, on the gateway's own link addresses,
-// including those of links added later. Nodes, pods and other addresses of the gateway cannot
-// connect. A connection ends with its link, which LinkOf returns. Closing the fabric closes the
-// listener.
-func (f *Fabric) Listen(port uint16) (net.Listener, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := &listener{fabric: f, port: port, accepted: make(chan net.Conn), closed: make(chan struct{})}
-	for _, e := range f.linkListeners {
-		if err := f.listenOn(e, s); err != nil {
-			for _, e := range f.linkListeners {
-				e.stopListening(s)
-			}
-			return nil, err
-		}
+// Streams are TCP connections between the hosts at both ends of a link. Nodes, pods and other addresses of the gateway
+// cannot connect. A connection ends with its link. Safe for concurrent use.
+type Streams struct {
+	host  *Host
+	links *linkList
+	done  sync.WaitGroup // of goroutines that accept
+
+	mu        sync.Mutex // protects the fields below, and the sockets of listeners
+	addresses []netip.Addr
+	listeners map[*listener]bool
+	open      map[*stream]bool
+}
+
+func newStreams(h *Host, links *linkList) *Streams {
+	return &Streams{host: h, links: links, listeners: make(map[*listener]bool), open: make(map[*stream]bool)}
+}
+
+// Listen accepts connections from the far ends of links, including those of links added later. LinkOf returns the link of
+// a connection. Closing the fabric closes the listener.
+func (s *Streams) Listen(port uint16) (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &listener{streams: s, port: port, sockets: make(map[netip.Addr]*gonet.TCPListener), accepted: make(chan net.Conn), closed: make(chan struct{})}
+	if err := l.follow(s.addresses); err != nil {
+		_ = l.follow(nil) // opens nothing
+		return nil, err
 	}
-	f.listeners[s] = true
-	return s, nil
+	s.listeners[l] = true
+	return l, nil
 }
 
-// listener is the net.Listener of one port on all link addresses.
-type listener struct {
-	fabric   *Fabric
-	port     uint16
-	accepted chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
-}
-
-// listenOn accepts connections for s at a link listener. f.mu is held.
-func (f *Fabric) listenOn(e *linkListener, s *listener) error {
-	l, err := f.host.listenTCP(netip.AddrPortFrom(e.address, s.port))
-	if err != nil {
-		return fmt.Errorf("listen on TCP port %d of %v: %w", s.port, e.address, err)
-	}
-	e.listeners[s] = l
-	f.done.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return // closed
-			}
-			s.offer(c.(*gonet.TCPConn))
-		}
-	})
-	return nil
-}
-
-// stopListening reverses listenOn.
-func (e *linkListener) stopListening(s *listener) {
-	if l := e.listeners[s]; l != nil {
-		delete(e.listeners, s)
-		l.Shutdown() // ends Accept
-		l.Close()
-	}
-}
-
-// offer passes a connection to Accept if it came over a link.
-func (s *listener) offer(c *gonet.TCPConn) {
-	held := s.fabric.hold(c)
-	if held == nil {
-		c.Close()
-		return
-	}
-	select {
-	case s.accepted <- held:
-	case <-s.closed:
-		held.Close()
-	}
-}
-
-// Accept implements net.Listener.
-func (s *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-s.accepted:
-		return c, nil
-	case <-s.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Addr implements net.Listener: the port, with an unspecified address.
-func (s *listener) Addr() net.Addr {
-	return &net.TCPAddr{IP: net.IPv6unspecified, Port: int(s.port)}
-}
-
-// Close implements net.Listener. Accepted connections stay.
-func (s *listener) Close() error {
-	s.fabric.mu.Lock()
-	defer s.fabric.mu.Unlock()
-	s.close()
-	return nil
-}
-
-// close is Close with the fabric's mu held.
-func (s *listener) close() {
-	s.once.Do(func() {
-		close(s.closed)
-		delete(s.fabric.listeners, s)
-		for _, e := range s.fabric.linkListeners {
-			e.stopListening(s)
-		}
-	})
-}
-
-// LinkOf returns the link of a connection from Listen or DialLink. It is false when the link has
-// ended.
-func (f *Fabric) LinkOf(c net.Conn) (LinkIdentity, bool) {
-	l := f.linkUnder(c)
-	if l == nil {
-		return LinkIdentity{}, false
-	}
-	return l.identity(), true
-}
-
-func (f *Fabric) linkUnder(c net.Conn) *Link {
-	local, ok1 := c.LocalAddr().(*net.TCPAddr)
-	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
-	if !ok1 || !ok2 || local == nil || remote == nil {
-		return nil
-	}
-	return f.linkBetween(local.AddrPort().Addr().WithZone(""), remote.AddrPort().Addr().WithZone(""))
-}
-
-// DialLink opens a TCP connection through the tunnel to the far end of the link with these public
-// keys. The connection ends with the link.
-func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint16) (net.Conn, error) {
-	for _, l := range *f.links.Load() {
+// Dial opens a connection to the far end of the link with these public keys.
+func (s *Streams) Dial(ctx context.Context, own, remote config.Key, port uint16) (net.Conn, error) {
+	for _, l := range s.links.all() {
 		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
 			continue
 		}
-		c, err := f.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.far, port))
+		c, err := s.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.far, port))
 		if err != nil {
 			return nil, fmt.Errorf("link %s: connect to the far end's TCP port %d: %w", l.identity().Name, port, err)
 		}
-		if held := f.hold(c); held != nil {
+		if held := s.hold(c); held != nil {
 			return held, nil
 		}
 		c.Close()
@@ -156,44 +63,167 @@ func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint
 	return nil, errors.New("no link has these keys: the link may have been removed")
 }
 
-// stream is a TCP connection over a link.
-type stream struct {
-	*gonet.TCPConn
-	link *Link
+// LinkOf returns the link of a connection from Listen or Dial. It is false when the link has ended.
+func (s *Streams) LinkOf(c net.Conn) (LinkIdentity, bool) {
+	l := s.linkUnder(c)
+	if l == nil {
+		return LinkIdentity{}, false
+	}
+	return l.identity(), true
+}
+
+func (s *Streams) linkUnder(c net.Conn) *Link {
+	local, ok1 := c.LocalAddr().(*net.TCPAddr)
+	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
+	if !ok1 || !ok2 || local == nil || remote == nil {
+		return nil
+	}
+	return s.links.between(local.AddrPort().Addr().WithZone(""), remote.AddrPort().Addr().WithZone(""))
 }
 
 // hold binds a connection to its link. It returns nil if there is no such link.
-func (f *Fabric) hold(c *gonet.TCPConn) net.Conn {
-	l := f.linkUnder(c)
+func (s *Streams) hold(c *gonet.TCPConn) net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.linkUnder(c)
 	if l == nil {
 		return nil
 	}
-	s := &stream{c, l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil
+	held := &stream{c, s, l}
+	s.open[held] = true
+	return held
+}
+
+// follow replaces the link addresses at which listeners accept. The host has them all.
+func (s *Streams) follow(addresses []netip.Addr) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addresses = addresses
+	var err error
+	for l := range s.listeners {
+		err = errors.Join(err, l.follow(addresses))
 	}
-	l.streams[s] = true
-	return s
+	return err
+}
+
+// closeOf closes the connections of a link that is no longer in the list of links.
+func (s *Streams) closeOf(l *Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		if c.link == l {
+			delete(s.open, c)
+			c.TCPConn.Close()
+		}
+	}
+}
+
+// close closes all listeners, and waits for their goroutines.
+func (s *Streams) close() {
+	s.mu.Lock()
+	for l := range s.listeners {
+		l.close()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+// listener is the net.Listener of one port on all link addresses.
+type listener struct {
+	streams  *Streams
+	port     uint16
+	sockets  map[netip.Addr]*gonet.TCPListener // protected by streams.mu
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+// follow accepts connections at these addresses and no others. streams.mu is held.
+func (l *listener) follow(addresses []netip.Addr) error {
+	for at, socket := range l.sockets {
+		if !slices.Contains(addresses, at) {
+			delete(l.sockets, at)
+			socket.Shutdown() // ends Accept
+			socket.Close()
+		}
+	}
+	for _, at := range addresses {
+		if l.sockets[at] != nil {
+			continue
+		}
+		socket, err := l.streams.host.listenTCP(netip.AddrPortFrom(at, l.port))
+		if err != nil {
+			return fmt.Errorf("listen on TCP port %d of %v: %w", l.port, at, err)
+		}
+		l.sockets[at] = socket
+		l.streams.done.Go(func() { l.acceptFrom(socket) })
+	}
+	return nil
+}
+
+// acceptFrom passes the connections of a socket that came over a link to Accept, until the socket is closed.
+func (l *listener) acceptFrom(socket *gonet.TCPListener) {
+	for {
+		c, err := socket.Accept()
+		if err != nil {
+			return // closed
+		}
+		held := l.streams.hold(c.(*gonet.TCPConn))
+		if held == nil {
+			c.Close()
+			continue
+		}
+		select {
+		case l.accepted <- held:
+		case <-l.closed:
+			held.Close()
+		}
+	}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accepted:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener: the port, with an unspecified address.
+func (l *listener) Addr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv6unspecified, Port: int(l.port)}
+}
+
+// Close implements net.Listener. Accepted connections stay.
+func (l *listener) Close() error {
+	l.streams.mu.Lock()
+	defer l.streams.mu.Unlock()
+	l.close()
+	return nil
+}
+
+// close is Close with streams.mu held.
+func (l *listener) close() {
+	l.once.Do(func() {
+		close(l.closed)
+		delete(l.streams.listeners, l)
+		_ = l.follow(nil) // opens nothing
+	})
+}
+
+// stream is a TCP connection over a link.
+type stream struct {
+	*gonet.TCPConn
+	streams *Streams
+	link    *Link
 }
 
 // Close implements net.Conn.
-func (s *stream) Close() error {
-	s.link.mu.Lock()
-	delete(s.link.streams, s)
-	s.link.mu.Unlock()
-	return s.TCPConn.Close()
-}
-
-// closeStreams closes the link's connections and prevents new ones.
-func (l *Link) closeStreams() {
-	l.mu.Lock()
-	l.closed = true
-	open := l.streams
-	l.streams = nil // delete on a nil map is a no-op
-	l.mu.Unlock()
-	for s := range open {
-		s.TCPConn.Close()
-	}
+func (c *stream) Close() error {
+	c.streams.mu.Lock()
+	delete(c.streams.open, c)
+	c.streams.mu.Unlock()
+	return c.TCPConn.Close()
 }

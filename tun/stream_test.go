@@ -20,7 +20,7 @@ const streamPort = 6094
 
 func (e *end) listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := e.fabric.Listen(streamPort)
+	l, err := e.fabric.Streams.Listen(streamPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func (e *end) listen(t *testing.T) net.Listener {
 func (e *end) dial(t *testing.T) (net.Conn, error) {
 	t.Helper()
 	s := e.fabric.Status()[0]
-	return e.fabric.DialLink(t.Context(), s.OwnKey, s.RemoteKey, streamPort)
+	return e.fabric.Streams.Dial(t.Context(), s.OwnKey, s.RemoteKey, streamPort)
 }
 
 // echo answers every connection with what comes, until the listener is closed.
@@ -70,12 +70,12 @@ func TestStreamsCrossALinkAndKnowIt(t *testing.T) {
 	here := <-accepted
 	defer here.Close()
 
-	id, ok := b.fabric.LinkOf(here)
+	id, ok := b.fabric.Streams.LinkOf(here)
 	want := LinkIdentity{"a-0", "a-0", config.Key(publicKey(b.private)), config.Key(publicKey(a.private))}
 	if !ok || id != want {
 		t.Errorf("accepted over %+v, %v; want %+v", id, ok, want)
 	}
-	if id, ok := a.fabric.LinkOf(there); !ok || id.Name != "b-0" {
+	if id, ok := a.fabric.Streams.LinkOf(there); !ok || id.Name != "b-0" {
 		t.Errorf("dialled over %+v, %v", id, ok)
 	}
 
@@ -118,7 +118,7 @@ func TestListenersFollowLinks(t *testing.T) {
 	if _, err := c.Write([]byte("x")); err == nil {
 		t.Error("a connection outlives its link")
 	}
-	if _, ok := a.fabric.LinkOf(c); ok {
+	if _, ok := a.fabric.Streams.LinkOf(c); ok {
 		t.Error("a connection still has its link")
 	}
 }
@@ -148,7 +148,7 @@ func TestConnectionsAreRefusedAfterTheListenerIsClosed(t *testing.T) {
 func TestDiallingALinkThatIsNotThereSaysSo(t *testing.T) {
 	t.Parallel()
 	a, _ := joined(t)
-	_, err := a.fabric.DialLink(t.Context(), config.Key{1}, config.Key{2}, streamPort)
+	_, err := a.fabric.Streams.Dial(t.Context(), config.Key{1}, config.Key{2}, streamPort)
 	if err == nil || err.Error() != "no link has these keys: the link may have been removed" {
 		t.Error(err)
 	}
@@ -179,7 +179,7 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 			answers.Add(1)
 		}
 	})
-	l := (*a.fabric.links.Load())[0]
+	l := a.fabric.links.all()[0]
 	for _, to := range []netip.Addr{wrong, right} {
 		l.tun.inject(&l.tun.Ingress.Counters, synPacket(l.own, to), ownPacket)
 	}
@@ -193,8 +193,8 @@ func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
 	a, b := joined(t)
 	go echo(a.listen(t))
 	tcp := a.fabric.host.stack.Stats().TCP
-	link := (*b.fabric.links.Load())[0]
-	ours := (*a.fabric.links.Load())[0]
+	link := b.fabric.links.all()[0]
+	ours := a.fabric.links.all()[0]
 	dropped := func(r gateway.Reason) func() uint64 {
 		return func() uint64 { return ours.tun.Egress.Dropped(r) + ours.tun.Ingress.Dropped(r) }
 	}

@@ -54,7 +54,7 @@ func (d *Device) fromTunnel(b []byte, now time.Time) {
 	case gateway.ToNode:
 		x.forward(&r)
 	case gateway.ToHost:
-		if d.takeProbe == nil || !d.takeProbe(r.Packet) {
+		if d.takeDatagram == nil || !d.takeDatagram(r.Packet) {
 			d.write.toHost.add(&r)
 		}
 	case gateway.Drop:

@@ -53,6 +53,7 @@ type Counters struct {
 	InboxFull       uint64 // datagrams dropped because the link did not keep up
 	SendFailures    uint64 // datagrams that the kernel refused or had no buffer space for
 	ReceiveFailures uint64 // system calls that failed to receive
+	Overflows       uint64 // datagrams that the kernel dropped before they were received
 }
 
 // NewMux returns a Mux without links. It opens no socket yet.
@@ -84,12 +85,11 @@ func (m *Mux) Counters() Counters {
 		InboxFull:       m.inboxFull.Load(),
 		SendFailures:    m.sendFailures.Load(),
 		ReceiveFailures: m.receiveFailures.Load(),
+		Overflows:       m.allOverflows(),
 	}
 }
 
-// Overflows returns the number of datagrams that the kernel dropped before they were received. It never
-// decreases.
-func (m *Mux) Overflows() uint64 {
+func (m *Mux) allOverflows() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	overflows := m.overflows

@@ -238,10 +238,10 @@ func TestOverflowsOutliveTheSockets(t *testing.T) {
 			received.Add(int64(n))
 		}
 	}()
-	wait.Until(t, "each datagram is received or counted", func() bool { return received.Load()+int64(m.Overflows()) == sends*each })
-	before := m.Overflows()
+	wait.Until(t, "each datagram is received or counted", func() bool { return received.Load()+int64(m.Counters().Overflows) == sends*each })
+	before := m.Counters().Overflows
 	quiet.Close()
-	if after := m.Overflows(); before == 0 || after != before {
+	if after := m.Counters().Overflows; before == 0 || after != before {
 		t.Errorf("%d overflows, after Close %d", before, after)
 	}
 }

@@ -90,6 +90,9 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 		return nil, errors.Join(err, d.fabric.Close())
 	}
 	d.setRelay(c)
+	if err := d.fabric.Refresh(); err != nil {
+		return nil, errors.Join(err, d.fabric.Close())
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
 	d.done.Go(func() { d.expireFlows(ctx) })
@@ -136,13 +139,13 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 // setRelay sets the mappings, the proxied prefixes and the forwards of the host. What cannot be served does not affect the
 // rest.
 func (d *Daemon) setRelay(c *config.Gateway) {
-	if err := d.fabric.SetMappings(c.Mappings); err != nil {
+	if err := d.fabric.Relay.SetMappings(c.Mappings); err != nil {
 		d.log.Error("some address mappings are not served", "error", err)
 	}
-	if err := d.fabric.SetProxy(c.Proxy); err != nil {
+	if err := d.fabric.Relay.SetProxy(c.Proxy); err != nil {
 		d.log.Error("proxied prefixes are not served", "error", err)
 	}
-	if err := d.fabric.SetForwards(c.Forwards, c.Callers); err != nil {
+	if err := d.fabric.Relay.SetForwards(c.Forwards, c.Callers); err != nil {
 		d.log.Error("some forwards are not served", "error", err)
 	}
 }
@@ -235,7 +238,7 @@ func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom
 
 // forwardedOfNodes returns the number of packets of nodes that the gateway has forwarded.
 func (d *Daemon) forwardedOfNodes() (packets uint64) {
-	egress := []*gateway.Counters{d.fabric.Fallback()}
+	egress := []*gateway.Counters{d.fabric.Counters().Fallback}
 	for _, l := range d.fabric.Status() {
 		egress = append(egress, l.Egress)
 	}

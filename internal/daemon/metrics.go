@@ -124,8 +124,8 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
-	links := d.fabric.Status()
-	egress, ingress := []*gateway.Counters{d.fabric.Fallback()}, []*gateway.Counters(nil)
+	links, counters := d.fabric.Status(), d.fabric.Counters()
+	egress, ingress := []*gateway.Counters{counters.Fallback}, []*gateway.Counters(nil)
 	for _, l := range links {
 		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)
@@ -147,7 +147,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for direction, counters := range map[string][]*gateway.Counters{
-		"egress": egress, "ingress": ingress, "host": {d.fabric.Origin()},
+		"egress": egress, "ingress": ingress, "host": {counters.Host},
 	} {
 		s := sum(counters)
 		counter(packetsDesc, s.packets, direction)
@@ -161,14 +161,11 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 			counter(droppedDesc, s.dropped[r], direction, r.String())
 		}
 	}
-	overlay, wireguard := d.fabric.Overflows()
-	counter(overflowDesc, overlay, "overlay")
-	counter(overflowDesc, wireguard, "wireguard")
-	overlay, wireguard = d.fabric.ReceiveFailures()
-	counter(failuresDesc, overlay, "overlay")
-	counter(failuresDesc, wireguard, "wireguard")
-
-	datagrams := d.fabric.Datagrams()
+	datagrams := counters.WireGuard
+	counter(overflowDesc, counters.Overlay.Overflows, "overlay")
+	counter(overflowDesc, datagrams.Overflows, "wireguard")
+	counter(failuresDesc, counters.Overlay.ReceiveFailures, "overlay")
+	counter(failuresDesc, datagrams.ReceiveFailures, "wireguard")
 	counter(datagramsDesc, datagrams.Unknown, "unknown_link")
 	counter(datagramsDesc, datagrams.Initiations, "initiation_rate")
 	counter(datagramsDesc, datagrams.NewSenders, "new_senders")
@@ -196,9 +193,8 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge(nodesDesc, float64(t.NodeCount()))
 	gauge(routesDesc, float64(t.RouteCount()))
 	d.collectRelay(counter, gauge)
-	gaps := d.fabric.Gaps()
-	counter(gapsDesc, gaps.Count)
-	gauge(longestDesc, gaps.Longest.Seconds())
+	counter(gapsDesc, counters.Gaps.Count)
+	gauge(longestDesc, counters.Gaps.Longest.Seconds())
 	counter(leftOutDesc, d.quiet.leftOut.Load())
 	gauge(startedDesc, float64(d.started.UnixMilli())/1e3)
 	d.rtt.retain(links) // again: a removed link can have ended a probe late
@@ -221,14 +217,15 @@ func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string),
 			}
 		}
 	}
-	tcp, udp, echo := d.fabric.Mapped()
+	tcp, udp := d.fabric.Relay.Mapped()
 	collect(&mappingDescs, tcp, udp)
 	counter(mappingDescs.strays, tcp.Strays)
-	tcp, udp = d.fabric.Proxied()
+	tcp, udp = d.fabric.Relay.Proxied()
 	collect(&proxyDescs, tcp, udp)
 	counter(proxyDescs.strays, tcp.Strays)
-	tcp, udp = d.fabric.Forwarded()
+	tcp, udp = d.fabric.Relay.Forwarded()
 	collect(&forwardDescs, tcp, udp)
+	echo := d.fabric.Relay.Echo()
 	counter(relayEchoDesc, echo.Answered, "answered")
 	counter(relayEchoDesc, echo.Down, "target_down")
 	counter(relayEchoDesc, echo.Refused, "refused")

@@ -33,8 +33,8 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 		return
 	case <-f.started:
 	}
-	fabric := f.process.Gateway().Fabric()
-	listener, err := fabric.Listen(control.Port)
+	streams := f.process.Gateway().Fabric().Streams
+	listener, err := streams.Listen(control.Port)
 	if err != nil {
 		f.log.Error("cannot accept announcements", "error", err)
 		return
@@ -43,7 +43,7 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	defer background.Wait()
 	background.Go(func() {
 		identify := func(c net.Conn) (control.Link, bool) {
-			l, ok := fabric.LinkOf(c)
+			l, ok := streams.LinkOf(c)
 			return control.Link(l), ok
 		}
 		if err := control.Serve(listener, identify, f.receive, f.exports, f.log); err != nil {
@@ -85,7 +85,7 @@ func (f *follower) linksUp() (up []control.Link) {
 
 // dial connects to the control channel at the far end of a link.
 func (f *follower) dial(ctx context.Context, l control.Link) (net.Conn, error) {
-	return f.process.Gateway().Fabric().DialLink(ctx, l.OwnKey, l.RemoteKey, control.Port)
+	return f.process.Gateway().Fabric().Streams.Dial(ctx, l.OwnKey, l.RemoteKey, control.Port)
 }
 
 // links returns the links of the running gateway, none before it runs.

@@ -131,7 +131,7 @@ func (f *follower) report(p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus
 	f.showKeys(&s, p, have, now)
 	if d := f.process.Gateway(); d != nil {
 		s.MTU = int32(d.Fabric().Gateway.Table().MTU())
-		s.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Mappings())
+		s.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Relay.Mappings())
 		for _, l := range d.Fabric().Status() {
 			s.Links = append(s.Links, linkStatus(l))
 		}
