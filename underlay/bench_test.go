@@ -113,7 +113,7 @@ func BenchmarkQueues(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Add(s); err != nil || !s.spread() {
+	if err := p.Add(s); err != nil || !s.classes.spread() {
 		b.Fatal("the kernel does not sort datagrams", err)
 	}
 	q := s.classes.queues.Load()

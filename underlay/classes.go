@@ -3,15 +3,10 @@
 package underlay
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"strait.dev/strait/geneve"
-	"strait.dev/strait/nodeprobe"
-	"strait.dev/strait/packet"
 )
 
 // An overloaded socket drops what arrives, a probe as well as the flood that fills its queue: the
@@ -21,18 +16,6 @@ import (
 // and a Receiver takes turns.
 //
 // While nothing overflows, a Receiver has one socket.
-
-// Program selects the class of each datagram, from 0 to classes-1.
-type Program struct {
-	classes int
-	urgent  int                                                        // how many of them, the last ones, are read before the others
-	filter  func(six bool, queues []unix.SockFilter) []unix.SockFilter // queues are the instructions that select them
-	// skipIfPaced returns code that skips so many instructions if Socket.Pace is for the datagram. Nil: for none.
-	skipIfPaced func(instructions uint8) []unix.SockFilter
-}
-
-// ordinary returns how many classes are not urgent: the first ones.
-func (p Program) ordinary() int { return p.classes - p.urgent }
 
 const (
 	// spreadCheck is how often a Receiver looks for overflows: after a full batch, and after every
@@ -47,11 +30,7 @@ const (
 	// stop receiving, and from the next review on they are closed as soon as they are empty.
 	spreadCalm  = 5 * time.Second
 	spreadDrain = time.Second
-)
 
-const (
-	// sourceClasses is how many queues the senders share, and how many their probes do.
-	sourceClasses = 8
 	// urgentTurns is how many urgent queues are read before each batch: all of them in 4 batches. urgentMost is the maximum
 	// number of messages of each, so that a flood of such messages leaves most of the batch to the others.
 	urgentTurns = 2
@@ -61,97 +40,34 @@ const (
 	urgentBuffer = 256 << 10
 )
 
-// BySource gives senders separate queues: a sender fills its own, and those of the few that have the
-// same hash. The probes of nodes (package nodeprobe) have other queues, by the same hash: a node that sends more than is
-// received does not take the gateway for dead.
-var BySource = Program{2 * sourceClasses, sourceClasses, selectBySource, skipIfProbe}
+// phase is what the classes of a socket are used for.
+type phase int
 
-func selectBySource(six bool, queues []unix.SockFilter) []unix.SockFilter {
-	hash := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
-	if six {
-		hash = loadSource6()
-	}
-	hash = append(hash, unix.SockFilter{Code: bpfMultiply, K: hashFactor}, unix.SockFilter{Code: bpfShift, K: 32 - 3})
-	data := append(slices.Clone(hash), branch(choicesOf(queues[:sourceClasses]))...)
-	probes := append(hash, branch(choicesOf(queues[sourceClasses:]))...)
-	return slices.Concat(skipIfProbe(uint8(len(data))), data, probes)
-}
+const (
+	oneQueue phase = iota // all datagrams are in the first queue, but those that are paced
+	sorting               // the kernel puts each datagram in the queue of its class
+	draining              // no longer: the others hold what came before, and may be needed again
+	stopping              // the others receive nothing more
+)
 
-// skipIfProbe returns code that skips so many instructions after it if a datagram is a probe of a node. The headers of Geneve
-// without options and of VXLAN have the same length.
-func skipIfProbe(instructions uint8) []unix.SockFilter {
-	const (
-		etherType = geneve.HeaderLen + 12
-		ip        = geneve.HeaderLen + packet.EthernetHeaderLen
-		protocol  = ip + 9
-		port      = ip + packet.IPv4HeaderLen + 2
-		next6     = ip + 6
-		port6     = ip + packet.IPv6HeaderLen + 2
-		least     = ip + packet.IPv4HeaderLen + packet.UDPHeaderLen + nodeprobe.Len
-		least6    = ip + packet.IPv6HeaderLen + packet.UDPHeaderLen + nodeprobe.Len
-	)
-	return []unix.SockFilter{
-		{Code: bpfLength},
-		{Code: bpfAtLeast, K: least, Jf: 13}, // a load beyond the end would select the first socket
-		{Code: bpfLoad16, K: etherType},
-		{Code: bpfEqual, K: packet.EtherTypeIPv4, Jf: 4},
-		{Code: bpfLoad8, K: protocol},
-		{Code: bpfEqual, K: packet.ProtoUDP, Jf: 9},
-		{Code: bpfLoad16, K: port},
-		{Code: bpfEqual, K: nodeprobe.Port, Jt: 7 + instructions, Jf: 7},
-		{Code: bpfEqual, K: packet.EtherTypeIPv6, Jf: 6},
-		{Code: bpfLength},
-		{Code: bpfAtLeast, K: least6, Jf: 4},
-		{Code: bpfLoad8, K: next6},
-		{Code: bpfEqual, K: packet.ProtoUDP, Jf: 2},
-		{Code: bpfLoad16, K: port6},
-		{Code: bpfEqual, K: nodeprobe.Port, Jt: instructions},
-	}
-}
-
-// ControlSize is the length in bytes of the transport messages that have priority like handshakes.
-// Those of forwarded packets can have it too.
-const ControlSize = 144
-
-// byMessage separates WireGuard's handshake messages and transport messages of ControlSize (class 2)
-// from short transport messages (1) and all others (0).
-var byMessage = Program{3, 0, func(_ bool, queues []unix.SockFilter) []unix.SockFilter {
-	return []unix.SockFilter{
-		{Code: bpfLoad8, K: 0},
-		{Code: bpfEqual, K: messageTransport, Jf: 4},
-		{Code: bpfLength},
-		{Code: bpfEqual, K: ControlSize, Jt: 2},
-		{Code: bpfGreater, K: initiationSize, Jt: 2},
-		queues[1],
-		queues[2],
-		queues[0],
-	}
-}, nil}
-
-// classes are the queues of a socket. Only its Receiver uses them, except for the first fields.
+// classes are the queues of a socket. Only its Receiver uses them, except for the fields that say otherwise.
 type classes struct {
+	first  *Socket
 	group  *Group
 	sorted bool                   // the program selects classes; protected by group.mu
-	paced  bool                   // one queue is; protected by group.mu
 	queues atomic.Pointer[queues] // nil while there is one; changed under Socket.drops
+	queued atomic.Bool            // a Poller watches all queues, not only the first socket
+	paced  paced
 
-	pace   atomic.Bool // what paced is to be
-	due    atomic.Bool // the paced queue is to be read
-	queued atomic.Bool // a Poller watches all queues, not only the first socket
-
-	active bool // datagrams may be in any queue
-	likely bool // the next one is likely to be of class last
-	last   int  // the class of the last message received
+	phase  phase
 	turn   int  // the class, not urgent, whose turn was last
 	urgent int  // the urgent one whose turn was last
-	fills  uint // number of calls of Fill
+	fills  uint // number of calls of fill
 
 	emptied   time.Time // the first review with a full batch since the queues were empty; zero: none
 	checked   time.Time
-	calm      time.Time // of the last overload, or, once the queues are gathered, when that was done
-	gathered  bool
-	stopped   bool   // the sockets of the classes receive nothing more
-	overflows uint64 // when checked
+	calm      time.Time // of the last overload, or, once the queues drain, when that began
+	overflows uint64    // when checked
 }
 
 // Classify lets the kernel sort datagrams by p while the receive queue overflows, with sockets of these
@@ -163,49 +79,143 @@ func (s *Socket) Classify(p Program, o Options) *Group {
 	for bucket := range g.table {
 		g.table[bucket] = s
 	}
-	s.classes = &classes{group: g}
+	s.classes = &classes{first: s, group: g}
 	return g
 }
 
+// fill receives the next batch, and reviews the queues from time to time.
+func (k *classes) fill(r *Receiver) (messages int, err error) {
+	if k.phase == oneQueue {
+		messages, err = k.takeFirst(r)
+	} else {
+		messages, err = k.takeTurns(r)
+	}
+	full := messages == ReceiveBatch
+	if !full {
+		k.emptied = time.Time{}
+	}
+	if k.fills++; k.phase != oneQueue || full || k.fills%reviewFills == 0 || k.paced.on != k.paced.wanted.Load() {
+		k.review(time.Now(), full)
+	}
+	return messages, err
+}
+
+// takeFirst receives from the paced queue, if that is due, and from the first.
+func (k *classes) takeFirst(r *Receiver) (messages int, err error) {
+	if messages, err = k.takePaced(r); messages == ReceiveBatch {
+		return messages, err
+	}
+	n, failed := r.take(k.first, messages, ReceiveBatch)
+	return messages + n, cmp.Or(failed, err)
+}
+
+// takeTurns receives from the urgent queues, some per batch, and then from the others, each time from another one first, until the
+// batch is full. Only queues that hold something are read.
+func (k *classes) takeTurns(r *Receiver) (messages int, err error) {
+	all, urgent, ordinary := k.queues.Load(), k.group.classes.urgent, k.group.classes.ordinary()
+	if all == nil { // closed meanwhile
+		return r.take(k.first, 0, ReceiveBatch)
+	}
+	holding := all.holding()
+	take := func(class, to int) (any bool) {
+		if holding>>class&1 == 0 || messages == ReceiveBatch {
+			return false
+		}
+		n, failed := r.take(all.sockets[class], messages, to)
+		messages, err = messages+n, cmp.Or(failed, err)
+		return n > 0
+	}
+	turns := urgentTurns
+	for i := 0; i < urgent && turns > 0; i++ {
+		k.urgent = (k.urgent + 1) % urgent
+		if take(ordinary+k.urgent, messages+urgentMost) {
+			turns--
+		}
+	}
+	for i := 0; i < ordinary && messages < ReceiveBatch; i++ {
+		k.turn = (k.turn + 1) % ordinary
+		take(k.turn, ReceiveBatch)
+	}
+	for i := range urgent { // what is left: no other batch follows one that was not full
+		take(ordinary+i, ReceiveBatch)
+	}
+	return messages, err
+}
+
+// review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time; then it begins to
+// pace a queue, if it is to. full says that the last batch was full.
+func (k *classes) review(now time.Time, full bool) {
+	if now.Sub(k.checked) < spreadCheck {
+		return
+	}
+	k.checked = now
+	if k.phase == stopping {
+		k.closeEmpty()
+		return
+	}
+	if k.paced.on != k.paced.wanted.Load() && !k.setPaced(now) {
+		return
+	}
+	before := k.overflows
+	k.overflows = k.first.Overflows()
+	if full && k.emptied.IsZero() {
+		k.emptied = now
+	}
+	switch calm := now.Sub(k.calm); {
+	case k.overflows != before, full && now.Sub(k.emptied) >= standingQueue:
+		if k.phase != sorting && !k.spread() {
+			return
+		}
+		k.calm = now
+	case k.phase == sorting && calm >= spreadCalm:
+		if k.gather() {
+			k.calm = now
+		}
+	case k.phase == draining && calm >= spreadDrain && k.paced.on:
+		k.startPace()
+	case k.phase == draining && calm >= spreadDrain:
+		k.stopOthers()
+	}
+}
+
 // spread starts to sort datagrams. It reports whether it could.
-func (s *Socket) spread() bool {
-	k := s.classes
+func (k *classes) spread() bool {
 	k.group.mu.Lock()
 	defer k.group.mu.Unlock()
-	if k.queues.Load() == nil && !s.openOthers() {
+	if k.queues.Load() == nil && !k.openOthers() || !k.sort(true) {
 		return false
 	}
-	if s.sort(true) != nil {
-		return false
-	}
-	k.active, k.gathered = true, false
-	s.watchQueues(true)
+	k.phase = sorting
+	k.watchQueues(true)
 	return true
 }
 
-// sort makes the program select classes, or not. group.mu is held.
-func (s *Socket) sort(on bool) error {
-	k := s.classes
-	before := k.sorted
-	k.sorted = on
-	err := k.group.attach()
-	if err != nil {
-		k.sorted = before
+// gather puts all datagrams in the first queue. It reports whether it could.
+func (k *classes) gather() bool {
+	k.group.mu.Lock()
+	defer k.group.mu.Unlock()
+	if !k.sort(false) {
+		return false
 	}
-	return err
+	k.phase = draining
+	return true
 }
 
-// gather puts all datagrams in the first queue.
-func (s *Socket) gather() error {
-	s.classes.group.mu.Lock()
-	defer s.classes.group.mu.Unlock()
-	return s.sort(false)
+// sort makes the program select classes, or not, and reports whether it could. group.mu is held.
+func (k *classes) sort(on bool) bool {
+	before := k.sorted
+	k.sorted = on
+	if k.group.attach() != nil {
+		k.sorted = before
+		return false
+	}
+	return true
 }
 
 // openOthers opens the sockets of the other classes. group.mu is held.
-func (s *Socket) openOthers() bool {
-	g := s.classes.group
-	if s.fd.closing.Load() {
+func (k *classes) openOthers() bool {
+	g := k.group
+	if k.first.fd.closing.Load() {
 		return false
 	}
 	var sockets []*Socket
@@ -222,7 +232,7 @@ func (s *Socket) openOthers() bool {
 	}
 	var all *queues
 	if err == nil {
-		all, err = newQueues(s, sockets)
+		all, err = newQueues(k.first, sockets)
 	}
 	if err != nil {
 		for _, other := range sockets {
@@ -230,47 +240,27 @@ func (s *Socket) openOthers() bool {
 		}
 		return false
 	}
-	s.classes.queues.Store(all)
+	k.queues.Store(all)
 	return true
 }
 
-// watchQueues makes the pollers that watch s watch all its queues, or only s. The queues are open.
-func (s *Socket) watchQueues(all bool) {
-	before := s.watched()
-	s.classes.queued.Store(all)
-	for _, p := range s.pollers() {
-		p.exchange(s, before)
-	}
-}
-
-// closeOthers closes the sockets of the other classes and adds their overflows to those of s. group.mu is
-// held.
-func (s *Socket) closeOthers() {
-	all := s.classes.queues.Load()
-	if all == nil {
-		return
-	}
-	s.watchQueues(false)
-	s.drops.Lock()
-	defer s.drops.Unlock()
-	s.classes.sorted, s.classes.paced = false, false
-	for _, other := range s.others() {
-		_ = s.classes.group.drop(other) // fails only when called twice
-		s.drops.total += other.Overflows()
-	}
-	s.classes.queues.Store(nil)
-	all.close()
-}
-
-// others returns the sockets of the other classes.
-func (s *Socket) others() []*Socket {
-	if s.classes == nil {
-		return nil
-	}
-	if all := s.classes.queues.Load(); all != nil {
-		return all.sockets[1:]
+// others returns the sockets of the other classes. k may be nil.
+func (k *classes) others() []*Socket {
+	if k != nil {
+		if all := k.queues.Load(); all != nil {
+			return all.sockets[1:]
+		}
 	}
 	return nil
+}
+
+// watchQueues makes the pollers that watch the first socket watch all its queues, or only that. The queues are open.
+func (k *classes) watchQueues(all bool) {
+	before := k.first.watched()
+	k.queued.Store(all)
+	for _, p := range k.first.pollers() {
+		p.exchange(k.first, before)
+	}
 }
 
 // watched returns what a Poller watches to learn of datagrams for s.
@@ -283,63 +273,42 @@ func (s *Socket) watched() *descriptor {
 	return &s.fd
 }
 
-// review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time; then it begins to
-// pace a queue, if it is to. full says that the last batch was full.
-func (s *Socket) review(now time.Time, full bool) {
-	k := s.classes
-	if now.Sub(k.checked) < spreadCheck {
-		return
-	}
-	k.checked = now
-	if k.stopped {
-		s.endClasses()
-		return
-	}
-	if k.paced != k.pace.Load() && !s.setPaced(now) {
-		return
-	}
-	before := k.overflows
-	k.overflows = s.Overflows()
-	if full && k.emptied.IsZero() {
-		k.emptied = now
-	}
-	switch {
-	case k.overflows != before, full && now.Sub(k.emptied) >= standingQueue:
-		if (!k.active || k.gathered) && !s.spread() {
-			return
-		}
-		k.calm = now
-	case !k.active:
-	case !k.gathered && now.Sub(k.calm) >= spreadCalm:
-		if s.gather() == nil {
-			k.gathered, k.calm = true, now
-		}
-	case k.gathered && now.Sub(k.calm) >= spreadDrain && k.paced:
-		s.startPace()
-	case k.gathered && now.Sub(k.calm) >= spreadDrain:
-		s.stopOthers()
-		k.stopped = true
-	}
-}
-
 // stopOthers makes the kernel deliver nothing to the sockets of the other classes.
-func (s *Socket) stopOthers() {
-	g := s.classes.group
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, other := range s.others() {
-		_ = g.stop(other) // then it can receive another datagram in the instant in which it is closed
-	}
-}
-
-// endClasses closes the sockets of the other classes if they are empty.
-func (s *Socket) endClasses() {
-	k := s.classes
-	if slices.ContainsFunc(s.others(), func(other *Socket) bool { return !other.Empty() }) {
-		return
-	}
-	k.active, k.stopped = false, false
+func (k *classes) stopOthers() {
 	k.group.mu.Lock()
 	defer k.group.mu.Unlock()
-	s.closeOthers()
+	for _, other := range k.others() {
+		_ = k.group.stop(other) // then it can receive another datagram in the instant in which it is closed
+	}
+	k.phase = stopping
+}
+
+// closeEmpty closes the sockets of the other classes if they are empty.
+func (k *classes) closeEmpty() {
+	if slices.ContainsFunc(k.others(), func(other *Socket) bool { return !other.Empty() }) {
+		return
+	}
+	k.phase = oneQueue
+	k.group.mu.Lock()
+	defer k.group.mu.Unlock()
+	k.closeOthers()
+}
+
+// closeOthers closes the sockets of the other classes and adds their overflows to those of the first. group.mu is
+// held.
+func (k *classes) closeOthers() {
+	all := k.queues.Load()
+	if all == nil {
+		return
+	}
+	k.watchQueues(false)
+	k.first.drops.Lock()
+	defer k.first.drops.Unlock()
+	k.sorted, k.paced.on = false, false
+	for _, other := range all.sockets[1:] {
+		_ = k.group.drop(other) // fails only when called twice
+		k.first.drops.total += other.Overflows()
+	}
+	k.queues.Store(nil)
+	all.close()
 }

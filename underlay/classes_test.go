@@ -29,13 +29,13 @@ func (s *Socket) class(i int) *Socket {
 	if i == 0 {
 		return s
 	}
-	return s.others()[i-1]
+	return s.classes.others()[i-1]
 }
 
 // spread makes s sort datagrams, as after an overflow.
 func spread(t *testing.T, s *Socket) {
 	t.Helper()
-	if !s.spread() {
+	if !s.classes.spread() {
 		t.Fatal("the kernel does not sort datagrams")
 	}
 	s.classes.calm, s.classes.checked = time.Now().Add(time.Hour), time.Now().Add(time.Hour) // no review
@@ -336,7 +336,7 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 		}
 	}
 	overflow()
-	if drain(messageTransport); !s.classes.active {
+	if drain(messageTransport); s.classes.phase == oneQueue {
 		t.Fatal("an overflow does not spread datagrams")
 	}
 	overflow()
@@ -347,24 +347,24 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	}
 
 	k, now := s.classes, time.Now().Add(time.Hour)
-	review := func() { s.review(now, false) }
+	review := func() { s.classes.review(now, false) }
 	send(initiation(1), 1)
 	holds(t, s, 2)
 	k.overflows = s.Overflows()
 	review()
-	if !k.gathered || !k.active {
+	if k.phase != draining {
 		t.Error("still spread after the flood")
 	}
 	now = now.Add(spreadDrain)
 	review()
 	now = now.Add(spreadCheck)
 	review()
-	if n := drain(messageInitiation); n != 1 || !s.classes.active { // drain reviews at the present time
+	if n := drain(messageInitiation); n != 1 || s.classes.phase == oneQueue { // drain reviews at the present time
 		t.Errorf("%d messages of another queue, want 1", n)
 	}
 	now = now.Add(spreadCheck)
 	review()
-	if s.classes.active || len(s.others()) > 0 {
+	if s.classes.phase != oneQueue || len(s.classes.others()) > 0 {
 		t.Error("the other queues are still open")
 	}
 	if before := k.overflows; s.Overflows() < before {
@@ -380,7 +380,7 @@ func TestASocketWithQueuesThatTheKernelDoesNotSelectIsRead(t *testing.T) {
 	for _, p := range []Program{byMessage, BySource} {
 		s, r := classified(t, loopback4, p)
 		s.classes.group.mu.Lock()
-		open := s.openOthers()
+		open := s.classes.openOthers()
 		s.classes.group.mu.Unlock()
 		if !open {
 			t.Fatal("the other queues are not open")
@@ -410,17 +410,17 @@ func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 		}
 		fill(ReceiveBatch)
 		since := s.classes.emptied
-		s.review(since.Add(standingQueue/2), true)
-		if s.classes.active {
+		s.classes.review(since.Add(standingQueue/2), true)
+		if s.classes.phase != oneQueue {
 			t.Error("sorted although the queue stands only for half of the time")
 		}
 		if !stands {
 			fill(1)
 		}
 		fill(ReceiveBatch)
-		s.review(since.Add(standingQueue), true)
-		if overflows := s.Overflows(); s.classes.active != stands || overflows != 0 {
-			t.Errorf("the queue stands: %t; sorted: %t, with %d overflows", stands, s.classes.active, overflows)
+		s.classes.review(since.Add(standingQueue), true)
+		if overflows := s.Overflows(); (s.classes.phase != oneQueue) != stands || overflows != 0 {
+			t.Errorf("the queue stands: %t; phase %d, with %d overflows", stands, s.classes.phase, overflows)
 		}
 	}
 }
@@ -430,9 +430,9 @@ func TestABurstAfterAPauseIsNotSorted(t *testing.T) {
 	t.Parallel()
 	s, _ := classified(t, loopback4, BySource)
 	now := time.Now()
-	s.review(now, false)
-	s.review(now.Add(time.Minute), true)
-	if s.classes.active {
+	s.classes.review(now, false)
+	s.classes.review(now.Add(time.Minute), true)
+	if s.classes.phase != oneQueue {
 		t.Error("sorted")
 	}
 }
@@ -442,10 +442,10 @@ func TestASocketThatHadClassesSharesItsPortWithNoOther(t *testing.T) {
 	s, _ := classified(t, loopback4, byMessage)
 	spread(t, s)
 	k := s.classes
-	k.checked, k.calm, k.gathered = time.Time{}, time.Time{}, true
+	k.checked, k.calm, k.phase = time.Time{}, time.Time{}, draining
 	k.overflows = s.Overflows()
-	s.review(time.Now(), false)
-	s.review(time.Now().Add(spreadCheck), false) // one queue again
+	s.classes.review(time.Now(), false)
+	s.classes.review(time.Now().Add(spreadCheck), false) // one queue again
 	if other, err := Listen(s.LocalAddr(), Options{ReusePort: true}); err == nil {
 		other.Close()
 		t.Error("the port is shared")
@@ -468,7 +468,7 @@ func TestT8_LargeMessagesOverflowAQueueToo(t *testing.T) {
 		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
 		}
 	}
-	if !s.classes.active {
+	if s.classes.phase == oneQueue {
 		t.Error("the overflow was not noticed")
 	}
 }

@@ -47,7 +47,7 @@ func (g *Group) Open() (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.classes = &classes{group: g}
+	s.classes = &classes{first: s, group: g}
 	return s, nil
 }
 
@@ -84,7 +84,7 @@ func (g *Group) stopReceiving(s *Socket) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err := g.stop(s)
-	for _, other := range s.others() {
+	for _, other := range s.classes.others() {
 		err = errors.Join(err, g.stop(other))
 	}
 	return err
@@ -139,7 +139,7 @@ func (g *Group) open(options Options) (*Socket, error) {
 func (g *Group) close(s *Socket) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.closeOthers()
+	s.classes.closeOthers()
 	return g.drop(s)
 }
 
@@ -223,17 +223,18 @@ func (g *Group) compile() []unix.SockFilter {
 
 // queue returns the code that selects the queue of a datagram for s. g.mu is held.
 func (g *Group) queue(s *Socket, six bool) []unix.SockFilter {
+	k := s.classes
 	switch {
-	case s.classes == nil || !s.classes.sorted && !s.classes.paced:
-		return []unix.SockFilter{g.number(s)}
-	case !s.classes.sorted:
-		return s.queueOrPaced()
+	case k != nil && k.sorted:
+		queues := []unix.SockFilter{g.number(s)}
+		for _, other := range k.others() {
+			queues = append(queues, g.number(other))
+		}
+		return g.classes.filter(six, queues)
+	case k != nil && k.paced.on:
+		return append(g.classes.skipIfPaced(1), g.number(s), g.number(k.pacedQueue()))
 	}
-	queues := []unix.SockFilter{g.number(s)}
-	for _, other := range s.others() {
-		queues = append(queues, g.number(other))
-	}
-	return g.classes.filter(six, queues)
+	return []unix.SockFilter{g.number(s)}
 }
 
 // number returns the instruction that selects a socket. One that is closed is replaced by the first.

@@ -3,14 +3,20 @@
 package underlay
 
 import (
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // paceInterval is how often a paced queue is read. At most that much later is a probe answered; a node takes 100 ms without an
 // answer for a loss.
 const paceInterval = 20 * time.Millisecond
+
+// paced says which part of the datagrams a socket paces.
+type paced struct {
+	wanted atomic.Bool // what on is to be
+	due    atomic.Bool // the paced queue is to be read
+	on     bool        // the kernel puts probes in the paced queue; protected by group.mu
+}
 
 // Pace says whether the probes of nodes (package nodeprobe) may wait for up to 20 ms, to be received together. A reader with little
 // else to do spends most of its time on waking up, once for each of them. Other datagrams do not wait. The kernel puts the probes
@@ -18,28 +24,27 @@ const paceInterval = 20 * time.Millisecond
 // cannot select queues paces nothing.
 //
 // The Receiver begins and ends that, with one of its next batches.
-func (s *Socket) Pace(on bool) { s.classes.pace.Store(on) }
+func (s *Socket) Pace(on bool) { s.classes.paced.wanted.Store(on) }
 
 // setPaced makes the kernel put probes in the paced queue, or no longer, and reports whether it could. What it has put in another
 // queue before is received by turns, as after an overload.
-func (s *Socket) setPaced(now time.Time) bool {
-	k := s.classes
+func (k *classes) setPaced(now time.Time) bool {
 	k.group.mu.Lock()
 	defer k.group.mu.Unlock()
-	if k.queues.Load() == nil && !s.openOthers() {
+	if k.queues.Load() == nil && !k.openOthers() {
 		return false
 	}
-	before := k.paced
-	k.paced = k.pace.Load()
+	before := k.paced.on
+	k.paced.on = k.paced.wanted.Load()
 	if k.group.attach() != nil {
-		k.paced = before
+		k.paced.on = before
 		return false
 	}
-	if !k.active {
-		k.active, k.gathered = true, true
-		s.watchQueues(true)
+	if k.phase == oneQueue {
+		k.phase = draining
+		k.watchQueues(true)
 	}
-	if k.gathered {
+	if k.phase == draining {
 		k.calm = now
 	}
 	return true
@@ -47,42 +52,34 @@ func (s *Socket) setPaced(now time.Time) bool {
 
 // pacedQueue returns the queue of probes while nothing is sorted: the first urgent one, or nil if it is not open. The program has
 // urgent classes.
-func (s *Socket) pacedQueue() *Socket {
-	k := s.classes
+func (k *classes) pacedQueue() *Socket {
 	if all := k.queues.Load(); all != nil {
 		return all.sockets[k.group.classes.ordinary()]
 	}
 	return nil
 }
 
-// queueOrPaced returns the code that selects the paced queue for what is paced, and the first queue for the rest. group.mu is
-// held.
-func (s *Socket) queueOrPaced() []unix.SockFilter {
-	g := s.classes.group
-	return append(g.classes.skipIfPaced(1), g.number(s), g.number(s.pacedQueue()))
-}
-
 // startPace begins to read the paced queue at intervals, once all others but the first are empty, into which the kernel puts
 // nothing any more.
-func (s *Socket) startPace() {
-	paced := s.pacedQueue()
-	for _, other := range s.others() {
+func (k *classes) startPace() {
+	paced := k.pacedQueue()
+	for _, other := range k.others() {
 		if other != paced && !other.Empty() {
 			return
 		}
 	}
-	s.classes.active = false
-	s.watchQueues(false)
-	go s.tick()
+	k.phase = oneQueue
+	k.watchQueues(false)
+	go k.tick()
 }
 
 // tick makes the Receiver read the paced queue at intervals, until a Poller watches it again or it is closed.
-func (s *Socket) tick() {
+func (k *classes) tick() {
 	ticker := time.NewTicker(paceInterval)
 	defer ticker.Stop()
-	for !s.classes.queued.Load() && s.pacedQueue() != nil {
-		s.classes.due.Store(true)
-		for _, p := range s.pollers() {
+	for !k.queued.Load() && k.pacedQueue() != nil {
+		k.paced.due.Store(true)
+		for _, p := range k.first.pollers() {
 			p.Wake()
 		}
 		<-ticker.C
@@ -90,18 +87,18 @@ func (s *Socket) tick() {
 }
 
 // takePaced receives from the paced queue if that is due, and returns the number of messages.
-func (r *Receiver) takePaced(k *classes) (messages int, err error) {
-	if !k.due.Load() || k.queued.Load() {
+func (k *classes) takePaced(r *Receiver) (messages int, err error) {
+	if !k.paced.due.Load() || k.queued.Load() {
 		return 0, nil
 	}
-	paced := r.socket.pacedQueue()
-	if paced == nil { // closed meanwhile
+	queue := k.pacedQueue()
+	if queue == nil { // closed meanwhile
 		return 0, nil
 	}
-	k.due.Store(false)
-	messages, err = r.takeTurn(paced, 0, ReceiveBatch)
+	k.paced.due.Store(false)
+	messages, err = r.take(queue, 0, ReceiveBatch)
 	if messages == ReceiveBatch {
-		k.due.Store(true) // more may wait
+		k.paced.due.Store(true) // more may wait
 	}
 	return messages, err
 }

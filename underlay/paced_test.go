@@ -13,7 +13,7 @@ func pacing(t *testing.T) (*Socket, *Receiver, *Poller, func(message []byte, cou
 	p := newPoller(t, s)
 	s.Pace(true)
 	review(t, s, r)
-	if !s.classes.gathered {
+	if s.classes.phase != draining {
 		t.Fatal("the kernel does not sort datagrams")
 	}
 	s.classes.calm = time.Now().Add(-spreadDrain)
@@ -55,11 +55,11 @@ func TestF23_PacedProbesWaitAndAreReceivedTogether(t *testing.T) {
 	s, r := classified(t, loopback4, BySource)
 	s.Pace(true)
 	review(t, s, r)
-	s.classes.active = false
-	s.watchQueues(false) // without a ticker
+	s.classes.phase = oneQueue
+	s.classes.watchQueues(false) // without a ticker
 	send := sendsTo(t, s)
 	send(probeFrame, 3)
-	untilItHolds(t, s.pacedQueue())
+	untilItHolds(t, s.classes.pacedQueue())
 	send(dataFrame, 1)
 	untilItHolds(t, s)
 	if n, err := r.Fill(); n != 1 || err != nil {
@@ -68,7 +68,7 @@ func TestF23_PacedProbesWaitAndAreReceivedTogether(t *testing.T) {
 	if d, _, _ := r.Next(); !bytes.Equal(d, dataFrame) {
 		t.Error("a probe is received before it is due")
 	}
-	s.classes.due.Store(true)
+	s.classes.paced.due.Store(true)
 	if n, err := r.Fill(); n != 3 || err != nil {
 		t.Errorf("received %d when the probes are due, %v; want all 3", n, err)
 	}
@@ -85,7 +85,7 @@ func TestF23_MorePacedProbesThanABatchHoldsAreReceivedAtOnce(t *testing.T) {
 func TestF19_PacedProbesAreReceivedDuringAnOverload(t *testing.T) {
 	t.Parallel()
 	s, r, p, send := pacing(t)
-	if !s.spread() {
+	if !s.classes.spread() {
 		t.Fatal("the kernel does not sort datagrams")
 	}
 	if !s.classes.queued.Load() {
@@ -97,7 +97,7 @@ func TestF19_PacedProbesAreReceivedDuringAnOverload(t *testing.T) {
 	review(t, s, r)
 	s.classes.calm = time.Now().Add(-spreadDrain)
 	review(t, s, r)
-	if s.classes.active || s.classes.queued.Load() {
+	if s.classes.phase != oneQueue || s.classes.queued.Load() {
 		t.Error("probes are not paced after an overload")
 	}
 	send(probeFrame, 1)
@@ -108,11 +108,11 @@ func TestPacingEndsWithoutALossAndClosesItsQueues(t *testing.T) {
 	t.Parallel()
 	s, r, p, send := pacing(t)
 	send(probeFrame, 2)
-	untilItHolds(t, s.pacedQueue())
+	untilItHolds(t, s.classes.pacedQueue())
 	s.Pace(false)
 	s.classes.checked = time.Time{}
 	untilReceived(t, r, p, probeFrame, 2)
-	if s.classes.checked = (time.Time{}); !s.classes.active {
+	if s.classes.checked = (time.Time{}); s.classes.phase == oneQueue {
 		review(t, s, r)
 	}
 	send(probeFrame, 1)
@@ -121,7 +121,7 @@ func TestPacingEndsWithoutALossAndClosesItsQueues(t *testing.T) {
 		s.classes.calm = time.Now().Add(-spreadDrain)
 		review(t, s, r)
 	}
-	if len(s.others()) > 0 {
+	if len(s.classes.others()) > 0 {
 		t.Error("the other queues are open")
 	}
 	send(probeFrame, 1)

@@ -3,11 +3,9 @@
 package underlay
 
 import (
-	"cmp"
 	"net"
 	"net/netip"
 	"os"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -87,105 +85,27 @@ func (r *Receiver) Use(s *Socket) { r.socket = s }
 // must be called only after Next has reported the end of the previous batch, whose memory it reuses. The
 // error is net.ErrClosed after Socket.Close; any other error comes from the kernel and may be temporary.
 func (r *Receiver) Fill() (messages int, err error) {
-	before := r.filled
-	for i := range before {
+	for i := range r.filled {
 		r.resetLengths(i)
 	}
 	r.filled, r.opened, r.rest = 0, 0, nil
-	if !r.socket.fd.acquire() {
-		return 0, net.ErrClosed
-	}
-	defer r.socket.fd.release()
-	k := r.socket.classes
-	switch {
-	case k == nil:
+	if k := r.socket.classes; k != nil {
+		r.filled, err = k.fill(r)
+	} else {
 		r.filled, err = r.take(r.socket, 0, ReceiveBatch)
-	case k.active:
-		r.filled, err = r.takeTurns(k, before)
-	default:
-		r.filled, err = r.takeFirst(k)
-	}
-	if k != nil {
-		full := r.filled == ReceiveBatch
-		if !full {
-			k.emptied = time.Time{}
-		}
-		if k.fills++; k.active || full || k.fills%reviewFills == 0 || k.paced != k.pace.Load() {
-			r.socket.review(time.Now(), full)
-		}
 	}
 	return r.filled, err
-}
-
-// takeFirst receives from the paced queue, if that is due, and from the first.
-func (r *Receiver) takeFirst(k *classes) (messages int, err error) {
-	if messages, err = r.takePaced(k); messages == ReceiveBatch {
-		return messages, err
-	}
-	n, failed := r.take(r.socket, messages, ReceiveBatch)
-	return messages + n, cmp.Or(failed, err)
-}
-
-// takeTurns receives from the urgent queues, some per batch, and then from the others, each Fill from another one first, until the
-// batch is full. Only queues that hold something are read. before is the number of messages of the batch before.
-//
-// If datagrams come one by one, the next is likely to be in the queue of the last: that one is read first, without a look at the
-// others. A Fill that receives nothing has looked at all.
-func (r *Receiver) takeTurns(k *classes, before int) (messages int, err error) {
-	all, ordinary := k.queues.Load(), k.group.classes.ordinary()
-	if all == nil { // closed meanwhile
-		return r.take(r.socket, 0, ReceiveBatch)
-	}
-	if k.likely {
-		k.likely = false
-		if messages, err = r.takeTurn(all.sockets[k.last], 0, ReceiveBatch); messages > 0 {
-			return messages, err
-		}
-	}
-	holding := all.holding()
-	k.likely = holding == 0 && before > 0 && before < PauseAt
-	take := func(class, to int) (any bool) {
-		if holding>>class&1 == 0 || messages == ReceiveBatch {
-			return false
-		}
-		n, failed := r.takeTurn(all.sockets[class], messages, to)
-		messages, err = messages+n, cmp.Or(failed, err)
-		if n > 0 {
-			k.last = class
-		}
-		return n > 0
-	}
-	urgent, turns := k.group.classes.urgent, urgentTurns
-	for i := 0; i < urgent && turns > 0; i++ {
-		k.urgent = (k.urgent + 1) % urgent
-		if take(ordinary+k.urgent, messages+urgentMost) {
-			turns--
-		}
-	}
-	for i := 0; i < ordinary && messages < ReceiveBatch; i++ {
-		k.turn = (k.turn + 1) % ordinary
-		take(k.turn, ReceiveBatch)
-	}
-	for i := range urgent { // what is left: no other Fill follows one that was not full
-		take(ordinary+i, ReceiveBatch)
-	}
-	return messages, err
-}
-
-// takeTurn is take for a socket that another goroutine may close.
-func (r *Receiver) takeTurn(s *Socket, from, to int) (messages int, err error) {
-	if !s.fd.acquire() {
-		return 0, net.ErrClosed
-	}
-	defer s.fd.release()
-	return r.take(s, from, to)
 }
 
 // Holds reports whether datagrams of the last Fill are left for Next.
 func (r *Receiver) Holds() bool { return len(r.rest) > 0 || r.opened < r.filled }
 
-// take receives from one socket into some of the messages, and returns their number. The socket is in use.
+// take receives from one socket into some of the messages, and returns their number.
 func (r *Receiver) take(s *Socket, from, to int) (messages int, err error) {
+	if !s.fd.acquire() {
+		return 0, net.ErrClosed
+	}
+	defer s.fd.release()
 	for repeated := false; ; {
 		n, errno := recvmmsg(s.fd.number, r.messages[from:to])
 		switch {

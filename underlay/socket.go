@@ -206,7 +206,7 @@ func (s *Socket) Overflows() uint64 {
 		s.fd.release()
 	}
 	n := s.drops.total
-	for _, other := range s.others() {
+	for _, other := range s.classes.others() {
 		n += other.Overflows()
 	}
 	return n
@@ -260,7 +260,7 @@ func (s *Socket) Empty() bool {
 		waiting, err = unix.IoctlGetInt(fd, unix.SIOCINQ)
 		return err
 	})
-	return err != nil || waiting == 0 && !slices.ContainsFunc(s.others(), func(other *Socket) bool { return !other.Empty() })
+	return err != nil || waiting == 0 && !slices.ContainsFunc(s.classes.others(), func(other *Socket) bool { return !other.Empty() })
 }
 
 // Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
