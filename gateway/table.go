@@ -36,7 +36,6 @@ type Table struct {
 	// origins: nodes by VNI, which flows store as their origin.
 	origins map[uint32]*Node
 
-	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac        packet.MAC
 	internal   [2]netip.Addr           // the gateway's internal address, IPv4 and IPv6; invalid = none
 	external   [2]netip.Addr           // the gateway's external address
@@ -109,7 +108,6 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 	}
 	for _, m := range c.Mappings {
 		t.local.Insert(single(m.External), &route{mapped: true})
-		t.mapped = append(t.mapped, m.External)
 	}
 	for i := range c.Overlay.Nodes {
 		if err := t.addNode(&c.Overlay.Nodes[i], handle); err != nil {
@@ -267,10 +265,6 @@ func (t *Table) RouteCount() int { return t.local.Size() }
 // Addresses returns the gateway's own addresses, internal ones first. Read-only.
 func (t *Table) Addresses() []netip.Addr { return t.addresses }
 
-// Mapped returns the external addresses that stand for targets outside of the pod network. The
-// host stack serves them. Read-only.
-func (t *Table) Mapped() []netip.Addr { return t.mapped }
-
 // ExternalAddresses returns those of the gateway itself. Read-only.
 func (t *Table) ExternalAddresses() []netip.Addr { return t.outside }
 
@@ -290,3 +284,6 @@ func (t *Table) LocalMTU() int { return t.localMTU }
 
 // MTU returns the inner MTU of the whole path.
 func (t *Table) MTU() int { return t.tunnelMTU }
+
+// OverlayMTU returns the largest IP packet that the leg to the nodes carries.
+func (t *Table) OverlayMTU() int { return t.overlayMTU }

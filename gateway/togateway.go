@@ -26,12 +26,6 @@ const (
 // pod that floods the gateway costs other nodes no answer. Safe for concurrent use.
 type budgets struct{ probes, echoes, errors, hints ratelimit.Shared }
 
-// manyNodes is from how many nodes on it costs less to receive their probes every few milliseconds than one by one.
-const manyNodes = 128
-
-// ManyNodes reports whether so many nodes probe the gateway that it costs less to receive their probes together.
-func (t *Table) ManyNodes() bool { return len(t.nodes) >= manyNodes }
-
 // allProbes is how many probes per second all nodes send together at most.
 const allProbes = 3000
 

@@ -235,12 +235,12 @@ func TestATraceTakesNothingFromTheBudgetsOfNodes(t *testing.T) {
 	ping, probe := flow{src: v4.node, dst: v4.gateway}.echo(nil), flow{src: v4.node, dst: v4.gateway, to: nodeprobe.Port}.udp(request(1))
 	closed := flow{src: v4.podA, dst: v4.gateway}.udp(nil)
 	for range 1000 {
-		tr := a.Table().TraceFrame(node1A.frame(ping), node1A.outer(), a.now)
+		tr := gateway.NewTracer(a.Table()).TraceFrame(node1A.frame(ping), node1A.outer(), a.now)
 		if tr.Verdict != gateway.ToHost {
 			t.Fatalf("a ping is dropped for %q", tr.Reason)
 		}
-		a.Table().TraceFrame(node1A.frame(probe), node1A.outer(), a.now)
-		a.Table().TraceFrame(node1A.frame(closed), node1A.outer(), a.now)
+		gateway.NewTracer(a.Table()).TraceFrame(node1A.frame(probe), node1A.outer(), a.now)
+		gateway.NewTracer(a.Table()).TraceFrame(node1A.frame(closed), node1A.outer(), a.now)
 	}
 	expectVerdict(t, a.fromNode(ping), gateway.ToHost)
 	if _, ok := a.ask(t, node1A, v4.node, v4.gateway, 1); !ok {

@@ -11,6 +11,12 @@ import (
 	"strait.dev/strait/vxlan"
 )
 
+// Tracer tells what a table does with packets. It changes no state.
+type Tracer struct{ *Table }
+
+// NewTracer returns the tracer of a table.
+func NewTracer(t *Table) Tracer { return Tracer{t} }
+
 // Trace is what a table does with a packet, and which of its entries decided that.
 //
 // A copy of the packet goes through a journey created for the trace: the code is that of real
@@ -55,7 +61,7 @@ const (
 
 // KeyOf returns the key of the node behind which an address lies. If there is none, it returns
 // the key of any node, and ok is false.
-func (t *Table) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
+func (t Tracer) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
 	if r, found := t.local.Lookup(a); found && r.node != nil {
 		return r.node.Key(), true
 	}
@@ -72,7 +78,7 @@ func (t *Table) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
 }
 
 // Frame returns the datagram in which a node sends an IP packet to the gateway, in new memory.
-func (t *Table) Frame(k NodeKey, ip []byte) []byte {
+func (t Tracer) Frame(k NodeKey, ip []byte) []byte {
 	b := make([]byte, EncapLen, EncapLen+len(ip))
 	put := geneve.Put
 	if k.Encapsulation == VXLAN {
@@ -91,9 +97,8 @@ func (t *Table) Frame(k NodeKey, ip []byte) []byte {
 	return append(b, ip...)
 }
 
-// TraceFrame returns what Egress.Frame would do with a datagram from a node. It changes
-// neither b nor any state.
-func (t *Table) TraceFrame(b []byte, from Outer, now time.Time) Trace {
+// TraceFrame returns what Egress.Frame would do with a datagram from a node. It does not change b.
+func (t Tracer) TraceFrame(b []byte, from Outer, now time.Time) Trace {
 	e := NewEgress(t.alone())
 	vni, frame, reason := decapsulate(b, from.Encapsulation)
 	sender := t.nodes[NodeKey{from.Source, vni, from.Encapsulation}]
@@ -120,7 +125,7 @@ func (t *Table) TraceFrame(b []byte, from Outer, now time.Time) Trace {
 
 // TracePacket returns what Ingress.Packet would do with a packet from the tunnel. It changes
 // neither b nor any state.
-func (t *Table) TracePacket(b []byte, now time.Time) Trace {
+func (t Tracer) TracePacket(b []byte, now time.Time) Trace {
 	r := NewIngress(t.alone()).Packet(slices.Clone(b), now)
 	tr := traceOf(r)
 	tr.Node = r.Node
@@ -138,8 +143,8 @@ func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 
 // alone returns a gateway for one packet, with empty flows. Any port may be chosen for a
 // masqueraded source.
-func (t *Table) alone() *Gateway {
-	g := New(t)
+func (t Tracer) alone() *Gateway {
+	g := New(t.Table)
 	g.traced = true
 	if t.masqueraded.Size() > 0 {
 		f := NewFlows(FlowsConfig{Flows: 1, FlowsPerSource: 1, Random: rand.NewPCG(0, 0)})
@@ -168,7 +173,7 @@ func (tr *Trace) add(e Entry, found bool) {
 }
 
 // localEntry returns the entry for an address of this cluster.
-func (t *Table) localEntry(role string, a netip.Addr) (Entry, bool) {
+func (t Tracer) localEntry(role string, a netip.Addr) (Entry, bool) {
 	prefix, r, ok := t.local.LookupPrefixLPM(single(a))
 	if !ok {
 		return Entry{}, false
@@ -190,13 +195,7 @@ func (t *Table) localEntry(role string, a netip.Addr) (Entry, bool) {
 }
 
 // grantEntry returns the entry that allows an address of this cluster to talk to the other.
-func (t *Table) grantEntry(a netip.Addr) (Entry, bool) {
+func (t Tracer) grantEntry(a netip.Addr) (Entry, bool) {
 	prefix, _, ok := t.granted.LookupPrefixLPM(single(a))
 	return Entry{Role: Grant, Prefix: prefix, Address: a}, ok
 }
-
-// OverlayMTU returns the largest IP packet that the leg to the nodes carries.
-func (t *Table) OverlayMTU() int { return t.overlayMTU }
-
-// MSS returns the MSS to which SYNs of an IP version are clamped; 0 = no clamping.
-func (t *Table) MSS(version uint8) uint16 { return t.mss[index(version)] }

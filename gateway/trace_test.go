@@ -89,7 +89,7 @@ func FuzzTraceOfFramesEqualsTheRealJourney(f *testing.F) {
 		now = now.Add(time.Second) // the budgets of nodes are full again
 		w := []wire{node1A, node2A, node1B}[from%3]
 		kept := bytes.Clone(datagram)
-		tr := table.TraceFrame(datagram, w.outer(), now)
+		tr := gateway.NewTracer(table).TraceFrame(datagram, w.outer(), now)
 		if !bytes.Equal(datagram, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
@@ -122,7 +122,7 @@ func FuzzTraceOfPacketsEqualsTheRealJourney(f *testing.F) {
 	table := tableOf(f, configured(f, clusterA), mtus)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kept := bytes.Clone(b)
-		tr := table.TracePacket(b, start)
+		tr := gateway.NewTracer(table).TracePacket(b, start)
 		if !bytes.Equal(b, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
@@ -146,15 +146,15 @@ func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 			pod, seen, remote := number("10.0.0.0", r.IntN(9000)).String(), number("172.17.0.0", r.IntN(70_000)).String(), number("172.16.0.0", r.IntN(70_000)).String()
 			n := c.Overlay.Nodes[r.IntN(len(c.Overlay.Nodes))]
 			w := wire{underlay: n.Underlay, vni: n.VNI}
-			if o, known := table.KeyOf(addr(pod)); known && r.IntN(2) == 0 {
+			if o, known := gateway.NewTracer(table).KeyOf(addr(pod)); known && r.IntN(2) == 0 {
 				w = wire{underlay: o.Underlay, vni: o.VNI}
 			}
 			out := flow{src: pod, dst: seen, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
-			tr := table.TraceFrame(w.frame(out), w.outer(), now)
+			tr := gateway.NewTracer(table).TraceFrame(w.frame(out), w.outer(), now)
 			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.outer(), now))
 			checkEntries(t, tr, out)
 			in := flow{src: remote, dst: pod, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
-			back := table.TracePacket(in, start)
+			back := gateway.NewTracer(table).TracePacket(in, start)
 			checkTrace(t, back, gateway.NewIngress(gateway.New(table)).Packet(slices.Clone(in), start))
 			checkEntries(t, back, in)
 			if tr.Verdict == gateway.ToTunnel && back.Verdict == gateway.ToNode {
@@ -174,10 +174,10 @@ func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
 	table := s.Table()
 	last := flow{src: v4.podA, dst: v4.seenPodB, ttl: 1}
 	for range 1000 { // many more than errors may be sent about
-		if tr := table.TraceFrame(node1A.frame(last.udp(nil)), node1A.outer(), start); tr.Reason != gateway.TTLExceeded || tr.Answer == nil {
+		if tr := gateway.NewTracer(table).TraceFrame(node1A.frame(last.udp(nil)), node1A.outer(), start); tr.Reason != gateway.TTLExceeded || tr.Answer == nil {
 			t.Fatalf("%q, answer % x", tr.Reason, tr.Answer)
 		}
-		table.TracePacket(flow{src: v4.podB, dst: v4.podA}.tcp(syn, mss(600), nil), start)
+		gateway.NewTracer(table).TracePacket(flow{src: v4.podB, dst: v4.podA}.tcp(syn, mss(600), nil), start)
 	}
 	s.SetTap(nil)
 	for what, c := range map[string]*gateway.Counters{"egress": &s.egress.Counters, "ingress": &s.ingress.Counters} {
@@ -202,8 +202,8 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 	table := tableOf(t, configured(t, clusterA), mtus)
 	prefix := netip.MustParsePrefix
 	egress := func(src, dst string) gateway.Trace {
-		o, _ := table.KeyOf(addr(src))
-		return table.TraceFrame(table.Frame(o, flow{src: src, dst: dst}.udp(nil)), o.Outer(), start)
+		o, _ := gateway.NewTracer(table).KeyOf(addr(src))
+		return gateway.NewTracer(table).TraceFrame(gateway.NewTracer(table).Frame(o, flow{src: src, dst: dst}.udp(nil)), o.Outer(), start)
 	}
 	for _, c := range []struct {
 		name string
@@ -223,14 +223,14 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 			{Role: gateway.Sender, Of: gateway.OfNode, Node: "node-1", Address: node1A.underlay},
 			{Role: gateway.Source, Prefix: prefix("10.9.1.0/24"), Of: gateway.OfNode, Node: "node-1", Address: addr(v4.ungrantedPodA)},
 			{Role: gateway.Destination, Prefix: prefix("10.71.0.0/16"), Other: prefix("10.0.0.0/16"), Of: gateway.OfRemote, Address: addr(v4.seenPodB)}}},
-		{"to a node", table.TracePacket(flow{src: v4.podB, dst: v4.nodeOut}.udp(nil), start), []gateway.Entry{
+		{"to a node", gateway.NewTracer(table).TracePacket(flow{src: v4.podB, dst: v4.nodeOut}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Source, Prefix: prefix("10.0.0.0/16"), Other: prefix("10.71.0.0/16"), Of: gateway.OfRemote, Address: addr(v4.podB)},
 			{Role: gateway.Grant, Prefix: prefix("10.70.0.0/16"), Address: addr(v4.nodeOut)},
 			{Role: gateway.Destination, Prefix: prefix("10.70.0.11/32"), Other: prefix("10.80.0.11/32"), Of: gateway.OfNode, Node: "node-1", Address: addr(v4.nodeOut)}}},
-		{"to a pod that is nowhere", table.TracePacket(flow{src: v4.podB, dst: v4.absentPod}.udp(nil), start), []gateway.Entry{
+		{"to a pod that is nowhere", gateway.NewTracer(table).TracePacket(flow{src: v4.podB, dst: v4.absentPod}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Source, Prefix: prefix("10.0.0.0/16"), Other: prefix("10.71.0.0/16"), Of: gateway.OfRemote, Address: addr(v4.podB)},
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.absentPod)}}},
-		{"from a foreign source", table.TracePacket(flow{src: v4.foreign, dst: v4.podA}.udp(nil), start), []gateway.Entry{
+		{"from a foreign source", gateway.NewTracer(table).TracePacket(flow{src: v4.foreign, dst: v4.podA}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.podA)},
 			{Role: gateway.Destination, Prefix: prefix("10.0.1.0/24"), Of: gateway.OfNode, Node: "node-1", Address: addr(v4.podA)}}},
 	} {
@@ -244,15 +244,15 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 func TestTheOuterHeaderOfAnAddressBehindNoNodeIsThatOfSomeNode(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, configured(t, clusterA), mtus)
-	o, ok := table.KeyOf(addr(v4.absentPod))
+	o, ok := gateway.NewTracer(table).KeyOf(addr(v4.absentPod))
 	if ok || o != (gateway.NodeKey{Underlay: node1A.underlay, VNI: node1A.vni}) {
 		t.Errorf("%+v %v", o, ok)
 	}
-	tr := table.TraceFrame(table.Frame(o, flow{src: v4.absentPod, dst: v4.seenPodB}.udp(nil)), o.Outer(), start)
+	tr := gateway.NewTracer(table).TraceFrame(gateway.NewTracer(table).Frame(o, flow{src: v4.absentPod, dst: v4.seenPodB}.udp(nil)), o.Outer(), start)
 	if tr.Reason != gateway.SpoofedSource {
 		t.Errorf("%q", tr.Reason)
 	}
-	if o, ok := table.KeyOf(addr(v4.otherPodA)); !ok || o != (gateway.NodeKey{Underlay: node2A.underlay, VNI: node2A.vni, Encapsulation: gateway.VXLAN}) {
+	if o, ok := gateway.NewTracer(table).KeyOf(addr(v4.otherPodA)); !ok || o != (gateway.NodeKey{Underlay: node2A.underlay, VNI: node2A.vni, Encapsulation: gateway.VXLAN}) {
 		t.Errorf("%+v %v", o, ok)
 	}
 }

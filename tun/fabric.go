@@ -142,7 +142,7 @@ func (f *Fabric) Refresh() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.host.setMTU(f.Gateway.Table().MTU())
-	f.Overlay.pace(f.Gateway.Table().ManyNodes())
+	f.Overlay.pace(f.Gateway.Table().NodeCount() >= manyNodes)
 	for _, l := range f.links.all() {
 		l.tun.mtuChanged()
 	}

@@ -50,7 +50,7 @@ func BenchmarkProbesOfNodes(b *testing.B) {
 	var probes [nodes][]byte
 	for i, n := range c.Overlay.Nodes {
 		ip := packet.AppendUDP(nil, netip.AddrPortFrom(n.Addresses[0], probingPort), netip.AddrPortFrom(c.Overlay.Addresses[0], nodeprobe.Port), request)
-		probes[i] = table.Frame(gateway.NodeKey{Underlay: nodeAddress, VNI: n.VNI}, ip)
+		probes[i] = gateway.NewTracer(table).Frame(gateway.NodeKey{Underlay: nodeAddress, VNI: n.VNI}, ip)
 	}
 	answer := make([]byte, 2048)
 	before, sent := usedCPU(b), 0

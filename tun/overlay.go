@@ -145,6 +145,9 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 	return true
 }
 
+// manyNodes is from how many nodes on it costs less to receive their probes every few milliseconds than one by one.
+const manyNodes = 128
+
 // pace says whether probes of nodes may wait for a moment, to be received together.
 func (o *Overlay) pace(on bool) {
 	o.mu.Lock()

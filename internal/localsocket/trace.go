@@ -113,13 +113,14 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 	b := q.Probe.Packet()
 	a.Before, _ = gateway.ReadProbe(b)
 	var tr gateway.Trace
+	tracer := gateway.NewTracer(t)
 	if q.FromTunnel {
 		a.MTU = t.OverlayMTU()
-		tr = t.TracePacket(b, now)
+		tr = tracer.TracePacket(b, now)
 	} else {
 		a.MTU = t.MTU()
-		sender := q.sender(t)
-		tr = t.TraceFrame(t.Frame(sender, b), sender.Outer(), now)
+		sender := q.sender(tracer)
+		tr = tracer.TraceFrame(tracer.Frame(sender, b), sender.Outer(), now)
 	}
 	a.Verdict = [...]TraceVerdict{
 		gateway.Drop: TraceDropped, gateway.ToTunnel: TraceToTunnel, gateway.ToNode: TraceToNode, gateway.ToHost: TraceToHost,
@@ -142,7 +143,7 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 }
 
 // sender returns the node key of the frame in the question.
-func (q TraceQuestion) sender(t *gateway.Table) gateway.NodeKey {
+func (q TraceQuestion) sender(t gateway.Tracer) gateway.NodeKey {
 	if q.Outer == nil {
 		k, _ := t.KeyOf(q.Probe.Source)
 		return k
