@@ -47,33 +47,10 @@ type Device struct {
 	takeDatagram func(b []byte) bool
 
 	Egress  *gateway.Egress
-	read    readState
+	read    reader
 	Ingress *gateway.Ingress
-	write   writeState
+	write   writer
 }
-
-// readState belongs to the goroutine of Read, writeState to that of Write.
-type (
-	readState struct {
-		bufs      [][]byte
-		sizes     []int
-		offset    int
-		n         int
-		bytes     uint64
-		now       time.Time
-		peerKnown bool
-		route     *route
-		full      bool        // the last Read filled all bufs
-		sent      uint64      // data messages that WireGuard had sent when it was last looked at
-		unsent    int         // packets from nodes since that number changed
-		try       func() bool // fill, created once to avoid an allocation per call
-		out       outbox      // answers, and packets from node to node
-	}
-	writeState struct {
-		out    outbox
-		toHost inbox
-	}
-)
 
 // began is the origin of Device.received.
 var began = time.Now()
@@ -99,10 +76,9 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 		Ingress: gateway.NewIngress(g),
 	}
 	d.route.Store(&route{carrier: d})
-	d.read.try = d.fill
-	d.read.out = newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)
-	d.write.out = newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen)
-	d.write.toHost.host = h
+	d.read = reader{device: d, egress: d.Egress, out: newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)}
+	d.read.try = d.read.fill
+	d.write = writer{device: d, out: newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen), toHost: inbox{host: h}}
 	return d, nil
 }
 

@@ -28,54 +28,51 @@ func (d *Device) use(r route) {
 // forward sends a packet of a node into the tunnel: over the link of the remote gateway that owns its destination, else over
 // that of the carrier. What this device is to send itself is dropped while WireGuard has no address for the peer, or sends
 // nothing.
-func (d *Device) forward(l *lane, out *gateway.Result) {
-	r := &d.read
-	d.shareHint(r.route, out.Hint)
+func (r *reader) forward(l *lane, out *gateway.Result) {
+	r.shareHint(out.Hint)
 	exit := out.Owner
 	if exit == nil {
 		exit = r.route.carrier
 	}
 	switch {
-	case exit != gateway.Exit(d):
-		d.handOver(exit, out.Packet, out.Pieces)
+	case exit != gateway.Exit(r.device):
+		r.handOver(exit, out.Packet, out.Pieces)
 	case !r.peerKnown:
-		d.Egress.CountDropped(gateway.NoPeer, 1)
+		r.egress.CountDropped(gateway.NoPeer, 1)
 	case r.unsent >= maxUnsent:
-		d.Egress.CountDropped(gateway.TunnelQueue, 1)
+		r.egress.CountDropped(gateway.TunnelQueue, 1)
 	case out.Pieces != nil:
 		l.pieces = *out.Pieces
 	default:
-		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
+		r.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
 	}
 }
 
 // shareHint queues a copy of a hint, unless nil, for the other remote gateways.
-func (d *Device) shareHint(r *route, hint []byte) {
+func (r *reader) shareHint(hint []byte) {
 	if hint == nil {
 		return
 	}
-	for _, to := range r.others {
-		to.inject(&d.Egress.Counters, hint, handedOver)
+	for _, to := range r.route.others {
+		to.inject(&r.egress.Counters, hint, handedOver)
 	}
 }
 
 // emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
 // receiver's memory, which is not reused before all pieces are written. They are the carrier's if
 // the lane has changed hands since the first.
-func (d *Device) emitPieces(l *lane) {
-	r := &d.read
-	if r.route.carrier != d {
-		d.handOver(r.route.carrier, nil, &l.pieces)
+func (r *reader) emitPieces(l *lane) {
+	if r.route.carrier != r.device {
+		r.handOver(r.route.carrier, nil, &l.pieces)
 		l.pieces = packet.Pieces{}
 		return
 	}
 	for r.n < len(r.bufs) && l.pieces.Left() {
-		d.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
+		r.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
 	}
 }
 
-func (d *Device) emit(size int) {
-	r := &d.read
+func (r *reader) emit(size int) {
 	r.sizes[r.n] = size
 	r.unsent++
 	r.bytes += uint64(size)
@@ -83,17 +80,17 @@ func (d *Device) emit(size int) {
 }
 
 // handOver passes a packet, or its pieces unless nil, to the link that sends them, and counts losses.
-func (d *Device) handOver(to gateway.Exit, whole []byte, pieces *packet.Pieces) {
+func (r *reader) handOver(to gateway.Exit, whole []byte, pieces *packet.Pieces) {
 	pass := func(ip []byte) {
 		if reason := to.Forward(ip); reason != gateway.NoReason {
-			d.Egress.CountDropped(reason, 1)
+			r.egress.CountDropped(reason, 1)
 		}
 	}
 	if pieces == nil {
 		pass(whole)
 		return
 	}
-	x := &d.read.out
+	x := &r.out
 	x.ensureFree()
 	for pieces.Left() {
 		pass(x.free[:pieces.Next(x.free)])

@@ -13,10 +13,30 @@ import (
 // gateway's own packets.
 const readRounds = 8
 
+// reader takes packets from the lane of a device through the egress journey, into the buffers of WireGuard. It belongs to
+// the goroutine of Read.
+type reader struct {
+	device    *Device
+	egress    *gateway.Egress
+	bufs      [][]byte
+	sizes     []int
+	offset    int
+	n         int
+	bytes     uint64
+	now       time.Time
+	peerKnown bool
+	route     *route
+	full      bool        // the last Read filled all bufs
+	sent      uint64      // data messages that WireGuard had sent when it was last looked at
+	unsent    int         // packets from nodes since that number changed
+	try       func() bool // fill, created once to avoid an allocation per call
+	out       outbox      // answers, and packets from node to node
+}
+
 // fill reads what is available and reports whether there was anything. It does not wait for a
 // fuller batch: waiting costs more latency than the saved calls are worth.
-func (d *Device) fill() bool {
-	r := &d.read
+func (r *reader) fill() bool {
+	d := r.device
 	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
 		r.n = d.injected.take(r.bufs, r.sizes, r.offset)
@@ -33,12 +53,12 @@ func (d *Device) fill() bool {
 		l.mu.Lock()
 		if more = d.lane.Load() == l; more { // else another device reads it now
 			r.route = d.route.Load()
-			more = d.readLane(l)
+			more = r.readLane(l)
 			r.out.flush() // the memory may be reused once mu is released
 		}
 		l.mu.Unlock()
 		if n := r.n - before; n > 0 {
-			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
+			r.egress.CountForwarded(uint64(n), r.bytes-bytes)
 		}
 	}
 	if r.out.taps != nil {
@@ -52,12 +72,12 @@ func (d *Device) fill() bool {
 
 // readLane moves datagrams from a lane's sockets through the egress journey until bufs are full,
 // nothing waits, or a journey panicked. It reports whether more may be waiting.
-func (d *Device) readLane(l *lane) (more bool) {
-	r, o := &d.read, d.overlay
+func (r *reader) readLane(l *lane) (more bool) {
+	o := r.device.overlay
 	var inHand []byte // the current or last frame
 	defer func() {
 		if fault := recover(); fault != nil {
-			d.Egress.CountDropped(gateway.Panic, 1)
+			r.egress.CountDropped(gateway.Panic, 1)
 			l.pieces = packet.Pieces{}
 			o.panics.report(r.now, fault, inner(inHand, l.current().encapsulation))
 			more = true
@@ -69,13 +89,13 @@ func (d *Device) readLane(l *lane) (more bool) {
 	short := false // the last batch was, so its source is empty
 	for rounds := readRounds; r.n < len(r.bufs); {
 		if l.pieces.Left() {
-			d.emitPieces(l)
+			r.emitPieces(l)
 			continue
 		}
 		s := l.current()
 		if b, datagram, ok := s.next(l.receiver); ok {
 			inHand = b
-			d.frame(l, s, b, datagram)
+			r.frame(l, s, b, datagram)
 			continue
 		}
 		if short && r.n > 0 {
@@ -85,7 +105,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 			return true
 		}
 		r.out.flush() // its packets alias the memory that Fill reuses
-		messages := l.fill(d.poller, o.countFailure)
+		messages := l.fill(r.device.poller, o.countFailure)
 		if messages == 0 {
 			return false
 		}
@@ -96,19 +116,18 @@ func (d *Device) readLane(l *lane) (more bool) {
 }
 
 // frame processes one datagram from a node.
-func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
-	r := &d.read
+func (r *reader) frame(l *lane, s *source, b []byte, datagram int) {
 	if r.out.taps != nil {
 		r.out.taps.see(gateway.OverlayIn, s.socket.LocalAddr(), s.from, nil, b)
 	}
-	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
+	out := r.egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
-		d.forward(l, &out)
+		r.forward(l, &out)
 	case gateway.ToNode:
 		r.out.forward(&out)
 	case gateway.ToHost:
-		d.host.deliver(out.Packet)
+		r.device.host.deliver(out.Packet)
 	case gateway.Drop:
 		if out.Answer != nil {
 			r.out.answer(&out)

@@ -44,12 +44,12 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	defer a.fabric.Close()
 	d := a.fabric.director.fallback
 	other, another := new(Device), new(Device)
-	r := &route{carrier: d, others: []*Device{other, another}}
+	r := &reader{device: d, egress: d.Egress, route: &route{carrier: d, others: []*Device{other, another}}}
 	for _, to := range []*Device{other, another} {
 		to.poller = d.poller
 	}
-	d.shareHint(r, nil)
-	d.shareHint(r, []byte("hint"))
+	r.shareHint(nil)
+	r.shareHint([]byte("hint"))
 	for i, to := range []*Device{other, another} {
 		bufs, sizes := [][]byte{make([]byte, 64), make([]byte, 64)}, make([]int, 2)
 		if n := to.injected.take(bufs, sizes, 0); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {

@@ -6,6 +6,13 @@ import (
 	"strait.dev/strait/gateway"
 )
 
+// writer takes decrypted packets through the ingress journey. It belongs to the goroutine of Write.
+type writer struct {
+	device *Device
+	out    outbox
+	toHost inbox
+}
+
 // Write takes decrypted packets through the ingress journey and sends them to their nodes. All are
 // sent before it returns, because the caller reuses bufs. Packets that cannot be sent are dropped
 // and counted, so there is never an error.
@@ -17,7 +24,7 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	d.received.Store(int64(now.Sub(began)))
 	w.out.taps = d.overlay.tapping.now.Load()
 	for done := 0; done < len(bufs) || !w.toHost.empty(); {
-		done = d.writeFrom(done, bufs, offset, now)
+		done = w.writeFrom(done, bufs, offset, now)
 	}
 	w.out.flush()
 	w.out.taps = nil // it may reference much memory
@@ -26,7 +33,8 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 
 // writeFrom processes bufs[done:], and what is kept for the host. It returns how many of bufs are done: all, or all up to
 // one whose journey panicked.
-func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (reached int) {
+func (w *writer) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (reached int) {
+	d := w.device
 	reached = done
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -37,15 +45,15 @@ func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (
 	for reached < len(bufs) {
 		b := bufs[reached][offset:]
 		reached++
-		d.fromTunnel(b, now)
+		w.fromTunnel(b, now)
 	}
-	d.write.toHost.flush()
+	w.toHost.flush()
 	return reached
 }
 
 // fromTunnel processes one decrypted packet.
-func (d *Device) fromTunnel(b []byte, now time.Time) {
-	x := &d.write.out
+func (w *writer) fromTunnel(b []byte, now time.Time) {
+	d, x := w.device, &w.out
 	if x.taps != nil {
 		x.taps.seeIP(gateway.FromTunnel, b)
 	}
@@ -55,7 +63,7 @@ func (d *Device) fromTunnel(b []byte, now time.Time) {
 		x.forward(&r)
 	case gateway.ToHost:
 		if d.takeDatagram == nil || !d.takeDatagram(r.Packet) {
-			d.write.toHost.add(&r)
+			w.toHost.add(&r)
 		}
 	case gateway.Drop:
 		if r.Answer != nil {
