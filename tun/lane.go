@@ -2,7 +2,6 @@ package tun
 
 import (
 	"errors"
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -21,73 +20,37 @@ type lane struct {
 
 	mu      sync.Mutex // held by the reading device; contended only while the lane changes hands
 	sources []*source
-	turns   underlay.Turns // of sources
-	// receiver reads all sources: it is at the end of a batch whenever it goes to the next.
-	receiver *underlay.Receiver
+	turns   *underlay.Turns // of sources
 	// pieces are those left of the current packet when bufs were full. They stay here, with the
 	// receive memory that they alias, when another device continues.
 	pieces packet.Pieces
 }
 
-func newLane() *lane { return &lane{receiver: underlay.NewReceiver(nil)} }
+func newLane() *lane { return &lane{turns: underlay.NewTurns()} }
 
 // source is one listening socket.
 type source struct {
 	socket        *underlay.Socket
 	encapsulation gateway.Encapsulation
-
-	// The message being split: frames of size bytes, the last may be shorter.
-	rest  []byte
-	size  int
-	from  netip.AddrPort
-	outer gateway.Outer
+	// isFrame reports whether a message with a segment size is one frame: a node on this machine sent UDP that its kernel
+	// left unsegmented, and the size is that of the inner UDP packet. Usually the message consists of several frames that
+	// the kernel coalesced.
+	isFrame func(message []byte) bool
 }
 
 func (l *lane) add(s *underlay.Socket, e gateway.Encapsulation) {
-	l.sources = append(l.sources, &source{socket: s, encapsulation: e})
-}
-
-// next returns the next frame of the last Fill. A message with a segment size usually consists
-// of several frames that the kernel coalesced. But if a node on this machine sends UDP that its
-// kernel left unsegmented, the message is one frame, and the segment size is that of the inner
-// UDP packet.
-func (s *source) next(r *underlay.Receiver) (frame []byte, datagram int, ok bool) {
-	if len(s.rest) == 0 {
-		message, size, from, ok := r.Message()
-		if !ok {
-			return nil, 0, false
-		}
-		s.from = from
-		s.outer = gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: r.ECN()}
-		if size >= len(message) {
-			return message, 0, true
-		}
-		if gateway.SpansFrame(message, s.encapsulation) {
-			return message, size, true
-		}
-		s.rest, s.size = message, size
-	}
-	n := min(s.size, len(s.rest))
-	frame, s.rest = s.rest[:n:n], s.rest[n:]
-	return frame, 0, true
+	l.sources = append(l.sources, &source{s, e, func(message []byte) bool { return gateway.SpansFrame(message, e) }})
+	l.turns.Add(s)
 }
 
 // current returns the source whose datagrams are being read.
 func (l *lane) current() *source { return l.sources[l.turns.Current()] }
 
-// fill receives the next batch from any source; see underlay.Turns.
-func (l *lane) fill(p *underlay.Poller, failed func(error)) (messages int) {
-	return l.turns.Fill(len(l.sources), p, func(i int) *underlay.Receiver {
-		l.receiver.Use(l.sources[i].socket)
-		return l.receiver
-	}, failed)
-}
-
 // empty reports whether the lane has nothing that was not processed.
 func (l *lane) empty() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.pieces.Left() && !l.receiver.Holds() && !slices.ContainsFunc(l.sources, func(s *source) bool { return len(s.rest) > 0 || !s.socket.Empty() })
+	return !l.pieces.Left() && !l.turns.Holds() && !slices.ContainsFunc(l.sources, func(s *source) bool { return !s.socket.Empty() })
 }
 
 // overflows returns what the kernel dropped.

@@ -38,9 +38,9 @@ func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 		}
 	}
 	filled := func() (gateway.Encapsulation, int) {
-		messages := l.fill(p, func(err error) { t.Fatal(err) })
+		messages := l.turns.FillAny(p, func(err error) { t.Fatal(err) })
 		for range messages {
-			l.current().next(l.receiver)
+			l.turns.Next()
 		}
 		return l.current().encapsulation, messages
 	}

@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"net/netip"
 	"time"
 
 	"strait.dev/strait/gateway"
@@ -92,10 +93,9 @@ func (r *reader) readLane(l *lane) (more bool) {
 			r.emitPieces(l)
 			continue
 		}
-		s := l.current()
-		if b, datagram, ok := s.next(l.receiver); ok {
+		if b, size, from, ok := l.turns.NextUnless(l.current().isFrame); ok {
 			inHand = b
-			r.frame(l, s, b, datagram)
+			r.frame(l, b, size, from)
 			continue
 		}
 		if short && r.n > 0 {
@@ -105,7 +105,7 @@ func (r *reader) readLane(l *lane) (more bool) {
 			return true
 		}
 		r.out.flush() // its packets alias the memory that Fill reuses
-		messages := l.fill(r.device.poller, o.countFailure)
+		messages := l.turns.FillAny(r.device.poller, o.countFailure)
 		if messages == 0 {
 			return false
 		}
@@ -115,12 +115,13 @@ func (r *reader) readLane(l *lane) (more bool) {
 	return true
 }
 
-// frame processes one datagram from a node.
-func (r *reader) frame(l *lane, s *source, b []byte, datagram int) {
+// frame processes one datagram from a node. size is that of the datagrams into which to segment an inner UDP packet, 0 for none.
+func (r *reader) frame(l *lane, b []byte, size int, from netip.AddrPort) {
+	s := l.current()
 	if r.out.taps != nil {
-		r.out.taps.see(gateway.OverlayIn, s.socket.LocalAddr(), s.from, nil, b)
+		r.out.taps.see(gateway.OverlayIn, s.socket.LocalAddr(), from, nil, b)
 	}
-	out := r.egress.SuperFrame(b, s.outer, datagram, r.now)
+	out := r.egress.SuperFrame(b, gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: l.turns.ECN()}, size, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
 		r.forward(l, &out)

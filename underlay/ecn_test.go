@@ -146,7 +146,7 @@ func TestG14_AMessageHasOneField(t *testing.T) {
 			t.Fatalf("%v: %d messages, error %v", addr, n, err)
 		}
 		for _, want := range []uint8{ce, ect0} {
-			message, segment, _, ok := r.Message()
+			message, segment, _, ok := r.NextUnless(whole)
 			if !ok || len(message) != 1500 || segment != 300 || r.ECN() != want {
 				t.Errorf("%v: %d bytes in segments of %d with %02b, want %02b", addr, len(message), segment, r.ECN(), want)
 			}

@@ -22,8 +22,7 @@ type port struct {
 	single bool    // of one session; others get nothing from it
 	v4, v6 *Socket // one may be nil if the kernel does not support the family
 
-	receivers []*Receiver // of v4 and v6
-	turns     Turns       // of receivers
+	turns     *Turns // of v4 and v6
 	endpoints endpoints
 	handed    []*session // sessions with new datagrams since they were last woken
 
@@ -46,7 +45,7 @@ func openPort(number uint16, o Options) (*port, error) {
 }
 
 func tryPort(number uint16, o Options) (*port, error) {
-	p := &port{number: number, initiations: newInitiations()}
+	p := &port{number: number, turns: NewTurns(), initiations: newInitiations()}
 	var err4, err6 error
 	p.v4, err4 = Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), number), o)
 	if err4 == nil {
@@ -63,9 +62,9 @@ func tryPort(number uint16, o Options) (*port, error) {
 	}
 	for _, s := range p.sockets() {
 		s.Classify(byMessage, o)
-		p.receivers = append(p.receivers, NewReceiver(s))
+		p.turns.Add(s)
 	}
-	if len(p.receivers) == 0 {
+	if len(p.sockets()) == 0 {
 		return nil, fmt.Errorf("WireGuard needs IPv4 or IPv6: %w", errors.Join(err4, err6))
 	}
 	return p, nil
@@ -113,14 +112,13 @@ func (p *port) read(s *session) (progress bool) {
 	defer p.wake()
 	tap := s.link.mux.tap.Load()
 	for !s.full() {
-		r := p.receivers[p.turns.current]
-		datagram, from, ok := r.Next()
+		datagram, from, ok := p.turns.Next()
 		switch {
 		case ok:
 			if tap != nil {
-				(*tap)(false, r.socket.local, from, datagram)
+				(*tap)(false, p.turns.socket.local, from, datagram)
 			}
-			p.sort(datagram, from, r.local, s)
+			p.sort(datagram, from, p.turns.local, s)
 			progress = true
 		case progress || s.count > 0 || !p.fill(s):
 			return progress
@@ -132,9 +130,7 @@ func (p *port) read(s *session) (progress bool) {
 // fill receives the next batch from any socket, for the reader s. It reports false if nothing was
 // received.
 func (p *port) fill(s *session) bool {
-	return p.turns.Fill(len(p.receivers), s.poller,
-		func(i int) *Receiver { return p.receivers[i] },
-		func(error) { s.link.mux.receiveFailures.Add(1) }) > 0
+	return p.turns.FillAny(s.poller, func(error) { s.link.mux.receiveFailures.Add(1) }) > 0
 }
 
 // sort gives a datagram to its session: the reader s, or another. A session that is alone gets everything

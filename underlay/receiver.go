@@ -42,7 +42,8 @@ type Receiver struct {
 
 	// The message that Next is splitting.
 	rest    []byte
-	segment int // bytes of each datagram in it except the last
+	fresh   bool // rest is the whole message
+	segment int  // bytes of each datagram in it except the last
 	from    netip.AddrPort
 	ecn     uint8
 	local   netip.Addr
@@ -126,24 +127,24 @@ func (r *Receiver) take(s *Socket, from, to int) (messages int, err error) {
 // end. An IPv4 sender is returned as an IPv4 address. The memory belongs to the caller, who may write to
 // it, until the next Fill.
 func (r *Receiver) Next() (datagram []byte, from netip.AddrPort, ok bool) {
-	if len(r.rest) == 0 && !r.open() {
-		return nil, netip.AddrPort{}, false
-	}
-	n := min(r.segment, len(r.rest))
-	datagram, r.rest = r.rest[:n:n], r.rest[n:]
-	return datagram, r.from, true
+	datagram, _, from, ok = r.NextUnless(nil)
+	return datagram, from, ok
 }
 
-// Message is Next without splitting: it returns the next message and the size in bytes of the datagrams in
-// it, as reported by the kernel (the last may be shorter). Callers that parse the datagrams need both: when
-// a tunnel device on the same machine sends one datagram with a segmented packet inside, the kernel reports
-// the inner size, and splitting at that size would be wrong. Use either Message or Next on one Receiver.
-func (r *Receiver) Message() (message []byte, segment int, from netip.AddrPort, ok bool) {
-	if !r.open() {
+// NextUnless is Next for callers that parse datagrams. It does not split a message for which one reports true, but
+// returns the size at which the kernel says to split it, bytes, else 0: when a tunnel device on the same machine sends one
+// datagram with a segmented packet inside, that is the inner size, and splitting would be wrong.
+func (r *Receiver) NextUnless(one func(message []byte) bool) (datagram []byte, segment int, from netip.AddrPort, ok bool) {
+	if len(r.rest) == 0 && !r.open() {
 		return nil, 0, netip.AddrPort{}, false
 	}
-	message, r.rest = r.rest, nil
-	return message, r.segment, r.from, true
+	n := min(r.segment, len(r.rest))
+	if r.fresh && n < len(r.rest) && one != nil && one(r.rest) {
+		n, segment = len(r.rest), n
+	}
+	r.fresh = false
+	datagram, r.rest = r.rest[:n:n], r.rest[n:]
+	return datagram, segment, r.from, true
 }
 
 // ECN returns the ECN field (RFC 3168 section 5) of the outer IP header of the last datagram or message. It
@@ -168,6 +169,7 @@ func (r *Receiver) open() bool {
 	r.opened++
 	m := &r.messages[i]
 	r.rest = r.buffers[i*receiveStride:][:m.length]
+	r.fresh = true
 	r.from = addrPort(&r.names[i])
 	r.segment = len(r.rest)
 	told := r.controls[i].read(int(m.header.Controllen))

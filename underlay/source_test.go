@@ -163,10 +163,10 @@ func TestControlMessagesAreDistinguished(t *testing.T) {
 			if _, err := r.Fill(); err != nil {
 				t.Fatal(err)
 			}
-			for message, segment, _, ok := r.Message(); ok; message, segment, _, ok = r.Message() {
+			for message, _, _, ok := r.NextUnless(whole); ok; message, _, _, ok = r.NextUnless(whole) {
 				total += len(message)
-				if segment != 300 || r.ECN() != ce || r.Local() != local {
-					t.Errorf("%v: segments of %d with %02b for %s", addr, segment, r.ECN(), r.Local())
+				if r.segment != 300 || r.ECN() != ce || r.Local() != local {
+					t.Errorf("%v: segments of %d with %02b for %s", addr, r.segment, r.ECN(), r.Local())
 				}
 			}
 		}
