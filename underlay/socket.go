@@ -93,7 +93,6 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 		return nil, listenError(addr, "getsockname", err)
 	}
 	s := &Socket{local: local, features: setOptions(fd, family == unix.AF_INET6, o)}
-	s.features.LocalAddress = o.LocalAddress && enableLocalAddress(fd, family == unix.AF_INET6)
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)
 	s.fullUntil.Store(new(time.Time))
@@ -122,15 +121,6 @@ func sockaddr(addr netip.AddrPort) unix.Sockaddr {
 		return &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 	}
 	return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: as4(addr.Addr())}
-}
-
-// enableLocalAddress makes the kernel report the local address of every message. Without it the kernel also
-// chooses the source address of answers; that is not an error.
-func enableLocalAddress(fd int, six bool) bool {
-	if six {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) == nil
-	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1) == nil
 }
 
 // as4 returns the address's four bytes, or zeros if it is not an IPv4 address.

@@ -17,8 +17,15 @@ import (
 // for an IPv6 socket.
 func setOptions(fd int, six bool, o Options) Features {
 	return Features{
-		ECN:           o.ECN && enableECN(fd, six),
-		DontFragment:  o.DontFragment && forbidFragments(fd, six),
+		// The kernel reports the TOS or traffic class of every message.
+		ECN: o.ECN && set(fd, six, unix.IP_RECVTOS, unix.IPV6_RECVTCLASS, 1),
+		// The kernel reports the local address of every message. Without it the kernel also chooses the source address of
+		// answers; that is not an error.
+		LocalAddress: o.LocalAddress && set(fd, six, unix.IP_PKTINFO, unix.IPV6_RECVPKTINFO, 1),
+		// The kernel sets DF on all sent datagrams, and returns EMSGSIZE for datagrams that exceed the network device's MTU.
+		// "Probe" instead of "do" mode ignores ICMP errors about the path MTU: an attacker who knows a port can forge them
+		// (RFC 8899 sections 4.5 and 4.6.1).
+		DontFragment:  o.DontFragment && set(fd, six, unix.IP_MTU_DISCOVER, unix.IPV6_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE),
 		GRO:           !o.DisableGRO && enableGRO(fd),
 		GSO:           !o.DisableGSO && offersGSO(fd),
 		ReceiveBuffer: resize(fd, unix.SO_RCVBUF, cmp.Or(o.ReceiveBuffer, config.SocketBuffer)),
@@ -40,22 +47,12 @@ func enableGRO(fd int) bool {
 	return false
 }
 
-// enableECN makes the kernel report the TOS or traffic class of every message.
-func enableECN(fd int, six bool) bool {
+// set sets an option of the socket's address family, and reports whether the kernel took it.
+func set(fd int, six bool, option4, option6, value int) bool {
 	if six {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1) == nil
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, option6, value) == nil
 	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTOS, 1) == nil
-}
-
-// forbidFragments sets DF on all sent datagrams, and makes the kernel return EMSGSIZE for datagrams that exceed the
-// network device's MTU. It uses "probe" instead of "do" mode, which ignores ICMP errors about the path MTU: an
-// attacker who knows a port can forge them (RFC 8899 sections 4.5 and 4.6.1).
-func forbidFragments(fd int, six bool) bool {
-	if six {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE) == nil
-	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE) == nil
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, option4, value) == nil
 }
 
 // offersGSO reports whether UDP_SEGMENT works (Linux 4.18). Whether the network device supports it shows only when

@@ -117,7 +117,7 @@ func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
 	defer unix.Close(pair[0])
 	defer unix.Close(pair[1])
 	for _, six := range []bool{false, true} {
-		if enableLocalAddress(pair[0], six) {
+		if set(pair[0], six, unix.IP_PKTINFO, unix.IPV6_RECVPKTINFO, 1) {
 			t.Errorf("IPv6 %v: refused, and yet granted", six)
 		}
 	}
