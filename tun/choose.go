@@ -32,7 +32,7 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 		return best
 	}
 	for _, l := range links[:at] {
-		if l.state.fit(now) == fit && l.state.steady() >= settled && l.alternative(present) {
+		if p, _ := l.state.copies(); p.Fit(now) == fit && p.Steady() >= settled && l.alternative(present) {
 			return l
 		}
 	}

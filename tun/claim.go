@@ -79,7 +79,7 @@ func parseClaim(b []byte) (addresses []netip.Addr, ok bool) {
 // repeated.
 func sendClaims(links []*Link, g *gateway.Gateway, now time.Time) {
 	for _, l := range links {
-		if l.state.fit(now) != link.Down && (now.Sub(l.claimed) >= claimInterval || l.claimed.Before(l.state.upSince())) {
+		if p, _ := l.state.copies(); p.Fit(now) != link.Down && (now.Sub(l.claimed) >= claimInterval || l.claimed.Before(p.UpSince)) {
 			l.claimed = now
 			l.send(claimPort, appendClaim(nil, g.Table().ExternalAddresses()))
 		}

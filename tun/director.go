@@ -83,8 +83,8 @@ func (d *director) elect(now time.Time) {
 			present = m.lane.link
 		}
 		m.link = choose(m.links, present, now)
-		m.fit = m.link.state.fit(now)
-		m.steady = m.link.state.steady()
+		p, _ := m.link.state.copies()
+		m.fit, m.steady = p.Fit(now), p.Steady()
 		m.lane.weight = m.link.wg.settings.Load().Weight
 	}
 	var kept *lane // of the fallback

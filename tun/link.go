@@ -168,8 +168,9 @@ func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 
 // carries reports whether packets arrive in the session, and the peer does not say that it receives none.
 func (l *Link) carries(now time.Time) bool {
+	p, _ := l.state.copies()
 	last := l.received()
-	return !l.state.unreached() && !last.IsZero() && now.Sub(last) < link.Misses*link.Interval
+	return !p.Last.Unreached() && !last.IsZero() && now.Sub(last) < link.Misses*link.Interval
 }
 
 // settle logs a change of the link, and reports one.

@@ -26,25 +26,11 @@ func (s *linkState) fit(now time.Time) link.Fitness {
 	return s.prober.Fit(now)
 }
 
-// upSince returns since when the link has been up; zero: it is down.
-func (s *linkState) upSince() time.Time {
+// copies returns what the prober and the path know now.
+func (s *linkState) copies() (link.Prober, link.Path) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.prober.UpSince
-}
-
-// steady returns how long the link had been up when both directions last worked.
-func (s *linkState) steady() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prober.Steady()
-}
-
-// unreached reports whether the far end says that it receives nothing.
-func (s *linkState) unreached() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prober.Last.Unreached()
+	return s.prober, s.path
 }
 
 // note notes when the last packet arrived; zero: none has. s.mu is held.
@@ -152,20 +138,4 @@ func (s *linkState) countBytes(bytes uint64, now time.Time) (last time.Time) {
 	}
 	s.counted = max(bytes, 1)
 	return s.received
-}
-
-// mtu returns the MTU that the far end announces, 0 = none, and what limits the path.
-func (s *linkState) mtu(now time.Time) (announced int, p pathLimit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(s.prober.Last.MTU), pathLimit{up: s.prober.Fit(now) != link.Down, settled: s.path.Settled, size: s.path.Limit}
-}
-
-// fill fills in the part of a status that is about probes. mtu is the inner MTU in use.
-func (s *linkState) fill(to *LinkStatus, mtu int, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &s.prober
-	to.Up, to.RTT, to.ProbesSent, to.ProbesLost, to.AnnouncedMTU = p.Fit(now) != link.Down, p.RTT, p.Sent, p.Lost, int(p.Last.MTU)
-	to.PathMTU = s.path.Carries(mtu, now)
 }

@@ -29,26 +29,23 @@ func (m *mtus) own() int {
 	return own
 }
 
-// pathLimit is what limits the path of one link.
-type pathLimit struct {
-	up, settled bool // settled: size holds for the path on which the link came up
-	size        int  // 0 = none is known
-}
-
 // update announces a change of the smallest MTU that far ends announce and paths carry. While no link has an announcement,
 // because all were replaced, the last one holds: nodes would otherwise change their routes twice.
 func (m *mtus) update(now time.Time) {
 	smallest := 0
-	var paths []pathLimit
-	for _, l := range m.links.all() {
-		announced, path := l.state.mtu(now)
-		paths = append(paths, path)
-		if announced != 0 && (smallest == 0 || announced < smallest) {
+	var paths []link.Path // of links that are up
+	links := m.links.all()
+	for _, l := range links {
+		p, path := l.state.copies()
+		if p.Fit(now) != link.Down {
+			paths = append(paths, path)
+		}
+		if announced := int(p.Last.MTU); announced != 0 && (smallest == 0 || announced < smallest) {
 			smallest = max(announced, link.MinMTU)
 		}
 	}
 	limit := m.limitPaths(paths)
-	if smallest == 0 && len(paths) > 0 {
+	if smallest == 0 && len(links) > 0 {
 		return
 	}
 	if limit != 0 && (smallest == 0 || limit < smallest) {
@@ -64,22 +61,18 @@ func (m *mtus) update(now time.Time) {
 
 // limitPaths stores and returns the largest packet that all paths carry, 0 if they carry what the interfaces do. The
 // last limit holds while no link is up, and until links that came up have found theirs.
-func (m *mtus) limitPaths(paths []pathLimit) (limit int) {
+func (m *mtus) limitPaths(paths []link.Path) (limit int) {
 	before := int(m.limit.Load())
-	known := false
 	for _, p := range paths {
-		if !p.up {
-			continue
+		of := p.Limit
+		if !p.Settled && of == 0 {
+			of = before
 		}
-		known = true
-		if !p.settled && p.size == 0 {
-			p.size = before
-		}
-		if p.size != 0 && (limit == 0 || p.size < limit) {
-			limit = p.size
+		if of != 0 && (limit == 0 || of < limit) {
+			limit = of
 		}
 	}
-	if !known || limit == before {
+	if len(paths) == 0 || limit == before {
 		return before
 	}
 	m.limit.Store(int64(limit))

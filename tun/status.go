@@ -33,14 +33,15 @@ func (f *Fabric) Status() []LinkStatus {
 	now, mtu, flows := f.clock.now(), f.Gateway.Table().MTU(), f.director.devices.Load()
 	var all []LinkStatus
 	for _, l := range f.links.all() {
-		s := LinkStatus{
-			LinkIdentity: l.identity(), Active: l.active.Load(), Share: flows.share(l.tun), Rejected: l.wg.rejected.Load(),
-			Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters,
-		}
+		p, path := l.state.copies()
 		peer := l.wg.session()
-		s.LastHandshake, s.Endpoint, s.Received, s.Sent = peer.handshake, peer.endpoint, peer.received, peer.sent
-		l.state.fill(&s, mtu, now)
-		all = append(all, s)
+		all = append(all, LinkStatus{
+			LinkIdentity: l.identity(), Up: p.Fit(now) != link.Down, Active: l.active.Load(), Share: flows.share(l.tun),
+			RTT: p.RTT, ProbesSent: p.Sent, ProbesLost: p.Lost,
+			LastHandshake: peer.handshake, Endpoint: peer.endpoint, Received: peer.received, Sent: peer.sent, Rejected: l.wg.rejected.Load(),
+			AnnouncedMTU: int(p.Last.MTU), PathMTU: path.Carries(mtu, now),
+			Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters,
+		})
 	}
 	return all
 }
