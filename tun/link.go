@@ -2,6 +2,7 @@ package tun
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
 	"slices"
@@ -54,6 +55,16 @@ type linkKey struct {
 
 func keyOf(c LinkConfig) linkKey {
 	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort}
+}
+
+// linkAddress returns the link-local IPv6 address of the host at one end of a link: fe80::/64
+// and 64 bits of the SHA-256 of its public key. Both ends can compute it, and it uses no address of
+// either cluster. WireGuard's own source check binds it to the key.
+func linkAddress(public device.NoisePublicKey) netip.Addr {
+	sum := sha256.Sum256(public[:])
+	a := [16]byte{0: 0xfe, 1: 0x80}
+	copy(a[8:], sum[:8])
+	return netip.AddrFrom16(a)
 }
 
 // Link is one WireGuard device with one peer: this gateway and one gateway of the remote
