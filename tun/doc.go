@@ -11,4 +11,15 @@
 // device with one peer) per remote replica, or more while keys are replaced. Each remote replica has
 // a lane: a socket on every address of the overlay, which one of its links reads. The kernel selects
 // the lane by flow. A packet from a node is processed by one goroutine.
+//
+// The files, in the order of the path:
+//
+//	from a node    overlay, lane: sockets ► device, read: egress ► forward: over which link ► packetqueue: another link's
+//	from a link    write: ingress ► outbox: to nodes ► inbox: to the host
+//	the host       host, hostlimits: netstack ► stream: TCP connections between the hosts of a link
+//	a link         link ► wireguard: device and peer ► linkstate: what is known of it ► call, resolve: handshakes
+//	               linkprobes, claim: what the ends tell each other
+//	decisions      fabric: what follows from what ► director, choose, spread: which links carry the flows of nodes
+//	               nodestate: what nodes are told ► mtu: what links teach about the MTU ► clock
+//	to be seen     status, tap, panic
 package tun
