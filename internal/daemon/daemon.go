@@ -91,7 +91,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	}
 	d.setRelay(c)
 	if err := d.fabric.Refresh(); err != nil {
-		return nil, errors.Join(err, d.fabric.Close())
+		o.Log.Error("some address mappings are not served", "error", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
