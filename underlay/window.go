@@ -153,19 +153,3 @@ func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 	}
 	return false
 }
-
-// queues reports whether WireGuard will queue a message for decryption: data with an index that the session's link has
-// announced. WireGuard queues up to 1024 handshakes and drops the rest, and does not keep other data.
-func (s *session) queues(message []byte) bool {
-	if !isData(message) {
-		return false
-	}
-	index := binary.LittleEndian.Uint32(message[4:])
-	if !s.known || index != s.index { // consecutive messages often have the same index
-		if s.link.mux.routes.to(index) != s {
-			return false
-		}
-		s.known, s.index = true, index
-	}
-	return true
-}
