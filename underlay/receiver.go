@@ -42,8 +42,7 @@ type Receiver struct {
 
 	// The message that Next is splitting.
 	rest    []byte
-	fresh   bool // rest is the whole message
-	segment int  // bytes of each datagram in it except the last
+	segment int // bytes of each datagram in it except the last
 	from    netip.AddrPort
 	ecn     uint8
 	local   netip.Addr
@@ -135,14 +134,14 @@ func (r *Receiver) Next() (datagram []byte, from netip.AddrPort, ok bool) {
 // returns the size at which the kernel says to split it, bytes, else 0: when a tunnel device on the same machine sends one
 // datagram with a segmented packet inside, that is the inner size, and splitting would be wrong.
 func (r *Receiver) NextUnless(one func(message []byte) bool) (datagram []byte, segment int, from netip.AddrPort, ok bool) {
-	if len(r.rest) == 0 && !r.open() {
+	started := len(r.rest) == 0
+	if started && !r.open() {
 		return nil, 0, netip.AddrPort{}, false
 	}
 	n := min(r.segment, len(r.rest))
-	if r.fresh && n < len(r.rest) && one != nil && one(r.rest) {
+	if started && n < len(r.rest) && one != nil && one(r.rest) {
 		n, segment = len(r.rest), n
 	}
-	r.fresh = false
 	datagram, r.rest = r.rest[:n:n], r.rest[n:]
 	return datagram, segment, r.from, true
 }
@@ -169,7 +168,6 @@ func (r *Receiver) open() bool {
 	r.opened++
 	m := &r.messages[i]
 	r.rest = r.buffers[i*receiveStride:][:m.length]
-	r.fresh = true
 	r.from = addrPort(&r.names[i])
 	r.segment = len(r.rest)
 	told := r.controls[i].read(int(m.header.Controllen))
