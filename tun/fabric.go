@@ -226,7 +226,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	key := keyOf(c)
 	l := &Link{
 		key: key, own: linkAddress(key.own), far: linkAddress(key.remote), tun: d,
-		wg:    wireguard{bind: f.mux.Link(key.own, key.remote, &d.window), known: &d.peerKnown, parent: f.options.Log},
+		wg:    wireguard{tun: d, bind: f.mux.Link(key.own, key.remote, &d.window), parent: f.options.Log},
 		clock: f.clock, names: f.names, look: make(chan struct{}, 1),
 	}
 	d.takeDatagram = func(b []byte) bool { return f.prober.take(b, l) }

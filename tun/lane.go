@@ -13,9 +13,9 @@ import (
 // lane is a share of the frames from nodes: a socket on each address of the overlay. The kernel selects
 // the lane of a frame (underlay.Group), and one device reads it.
 type lane struct {
-	link *Link // whose device reads it; nil: the fallback does. Protected by the fabric's mu
-	live bool  // frames are directed to it; protected by the fabric's mu
-	// weight is that of link, see LinkConfig; protected by the fabric's mu.
+	link *Link // whose device reads it; nil: the fallback does. Protected by the director's mu
+	live bool  // frames are directed to it; protected by the director's mu
+	// weight is that of link, see LinkConfig; protected by the director's mu.
 	weight int
 
 	mu      sync.Mutex // held by the reading device; contended only while the lane changes hands

@@ -90,7 +90,7 @@ type Link struct {
 
 // start starts WireGuard on the link's device. If it fails, the device is closed.
 func (l *Link) start(c LinkConfig) error {
-	if err := l.wg.start(c, l.tun, l.lookAgain); err != nil {
+	if err := l.wg.start(c, l.lookAgain); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

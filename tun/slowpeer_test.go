@@ -77,7 +77,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), clock: newClock(slog.New(slog.DiscardHandler)),
 		look: make(chan struct{}, 1),
 	}
-	e.link.wg.bind, e.link.wg.known, e.link.wg.parent = e, &e.link.tun.peerKnown, slog.New(slog.DiscardHandler)
+	e.link.wg.bind, e.link.wg.tun, e.link.wg.parent = e, e.link.tun, slog.New(slog.DiscardHandler)
 	e.link.wg.keep(c)
 	e.crossing.Prevails = bytes.Compare(e.link.key.own[:], e.link.key.remote[:]) < 0
 	return e
@@ -95,7 +95,7 @@ func (e *slowEnd) silence() {
 //strait:virtualtime
 func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGroup) {
 	wg := &e.link.wg
-	wg.device = device.NewDevice(e, e, wg.messages(e.link.tun, e.link.lookAgain))
+	wg.device = device.NewDevice(e, e, wg.messages(e.link.lookAgain))
 	if err := wg.device.IpcSet(deviceSettings(wg.settings.Load().LinkConfig)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/underlay"
 )
 
 // Tap sees packets in transit. It is called on the packet path, by several goroutines
@@ -42,22 +43,6 @@ type tapped struct {
 	tap Tap
 }
 
-// change replaces the taps by what edit returns, and returns the new ones. mu is held.
-func (t *tapping) change(edit func([]*tapped) []*tapped) *taps {
-	t.all = edit(t.all)
-	var next *taps
-	if len(t.all) > 0 {
-		next = new(taps)
-	}
-	for _, one := range t.all {
-		for _, at := range one.at {
-			next[at] = append(next[at], one.tap)
-		}
-	}
-	t.now.Store(next)
-	return next
-}
-
 // Tap passes packets at some stages to a tap, until remove is called. Packets in flight may
 // still reach the tap after that. Without taps, a batch of packets costs one load.
 func (f *Fabric) Tap(tap Tap, at ...gateway.Stage) (remove func()) {
@@ -70,30 +55,40 @@ func (f *Fabric) Tap(tap Tap, at ...gateway.Stage) (remove func()) {
 	})
 }
 
-// setTaps also installs taps in the journeys and in WireGuard's sockets.
+// setTaps replaces the taps by what edit returns, also in the journeys and in WireGuard's sockets.
 func (f *Fabric) setTaps(edit func([]*tapped) []*tapped) {
 	t := &f.Overlay.tapping
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := t.change(edit)
-	if next == nil || next[gateway.FromNode] == nil {
-		f.Gateway.SetTap(nil)
-	} else {
-		f.Gateway.SetTap(func(s gateway.Stage, ip []byte) {
+	t.all = edit(t.all)
+	next := new(taps)
+	for _, one := range t.all {
+		for _, at := range one.at {
+			next[at] = append(next[at], one.tap)
+		}
+	}
+	var inJourneys gateway.Tap
+	if next[gateway.FromNode] != nil {
+		inJourneys = func(s gateway.Stage, ip []byte) {
 			if s == gateway.FromNode {
 				next.seeIP(gateway.FromNode, ip)
 			}
-		})
-	}
-	if next == nil || next[gateway.WireGuardIn] == nil && next[gateway.WireGuardOut] == nil {
-		f.mux.SetTap(nil)
-		return
-	}
-	f.mux.SetTap(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
-		at := gateway.WireGuardIn
-		if sent {
-			at = gateway.WireGuardOut
 		}
-		next.see(at, local, remote, nil, datagram)
-	})
+	}
+	var inSockets underlay.Tap
+	if next[gateway.WireGuardIn] != nil || next[gateway.WireGuardOut] != nil {
+		inSockets = func(sent bool, local, remote netip.AddrPort, datagram []byte) {
+			at := gateway.WireGuardIn
+			if sent {
+				at = gateway.WireGuardOut
+			}
+			next.see(at, local, remote, nil, datagram)
+		}
+	}
+	f.Gateway.SetTap(inJourneys)
+	f.mux.SetTap(inSockets)
+	if len(t.all) == 0 {
+		next = nil
+	}
+	t.now.Store(next)
 }

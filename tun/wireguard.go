@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,7 +27,7 @@ import (
 type wireguard struct {
 	device *device.Device
 	bind   underlay.Bind
-	known  *atomic.Bool // Device.peerKnown
+	tun    *Device      // under it
 	parent *slog.Logger // without the link's name
 
 	mu       sync.Mutex               // held while the device is configured
@@ -53,11 +52,11 @@ func (w *wireguard) keep(c LinkConfig) {
 
 func (w *wireguard) log() *slog.Logger { return w.settings.Load().log }
 
-// start starts WireGuard on a device, which it closes on failure. refused is called when an initiation of the peer was
+// start starts WireGuard on tun, which it closes on failure. refused is called when an initiation of the peer was
 // refused as replayed.
-func (w *wireguard) start(c LinkConfig, d *Device, refused func()) error {
+func (w *wireguard) start(c LinkConfig, refused func()) error {
 	w.keep(c)
-	w.device = device.NewDevice(d, w.bind, w.messages(d, refused))
+	w.device = device.NewDevice(w.tun, w.bind, w.messages(refused))
 	if err := w.device.IpcSet(deviceSettings(c)); err != nil {
 		w.device.Close()
 		return fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
@@ -71,14 +70,14 @@ func (w *wireguard) start(c LinkConfig, d *Device, refused func()) error {
 
 // messages converts wireguard-go's messages to log records. They identify peers by a shortened public key and contain no
 // secrets. Only verbose messages tell what WireGuard rejects; it drops replayed and forged data without a message.
-func (w *wireguard) messages(d *Device, refused func()) *device.Logger {
+func (w *wireguard) messages(refused func()) *device.Logger {
 	return &device.Logger{
 		Verbosef: func(format string, args ...any) {
 			switch format {
 			case "IPv4 packet with disallowed source address from %v", "IPv6 packet with disallowed source address from %v":
-				d.Ingress.CountDropped(gateway.SourceNotGranted, 1)
+				w.tun.Ingress.CountDropped(gateway.SourceNotGranted, 1)
 			case "Packet with invalid IP version from %v":
-				d.Ingress.CountDropped(gateway.IPVersion, 1)
+				w.tun.Ingress.CountDropped(gateway.IPVersion, 1)
 			case "Received packet with invalid mac1", "Received invalid initiation message from %s", "Received invalid response message from %s":
 				w.rejected.Add(1)
 			case "%v - ConsumeMessageInitiation: handshake replay @ %v":
@@ -96,7 +95,7 @@ func (w *wireguard) messages(d *Device, refused func()) *device.Logger {
 // deviceSettings returns the device configuration in the format of wireguard-go's UAPI. It
 // contains the private key: never log it.
 func deviceSettings(c LinkConfig) string {
-	return fmt.Sprintf("private_key=%s\nlisten_port=%d\nreplace_peers=true\n", hex.EncodeToString(c.PrivateKey[:]), c.ListenPort) + peerSettings(c)
+	return fmt.Sprintf("private_key=%x\nlisten_port=%d\nreplace_peers=true\n", c.PrivateKey[:], c.ListenPort) + peerSettings(c)
 }
 
 // peerSettings returns the peer configuration with its AllowedIPs.
@@ -107,7 +106,7 @@ func peerSettings(c LinkConfig) string {
 
 // peerSecrets selects the peer and sets its preshared key.
 func peerSecrets(c LinkConfig) string {
-	return fmt.Sprintf("public_key=%s\npreshared_key=%s\n", hex.EncodeToString(c.PublicKey[:]), hex.EncodeToString(c.PresharedKey[:]))
+	return fmt.Sprintf("public_key=%x\npreshared_key=%x\n", c.PublicKey[:], c.PresharedKey[:])
 }
 
 // grants adds AllowedIPs to the selected peer, or removes them with sign "-".
@@ -147,7 +146,7 @@ func (w *wireguard) contact(at netip.AddrPort) {
 		c.log.Warn("cannot set the peer's endpoint", "error", err)
 		return
 	}
-	w.known.Store(true)
+	w.tun.peerKnown.Store(true)
 }
 
 // initiate makes WireGuard start a handshake. anew gives up the session and handshakes in progress;
