@@ -2,6 +2,7 @@ package tun
 
 import (
 	"log/slog"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // linkUpFor makes a link that has been up for a time; 0 = it is down.
 func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
 	l := &Link{tun: new(Device), wg: wireguard{parent: slog.New(slog.DiscardHandler)}}
-	l.wg.keep(LinkConfig{Name: name, Gateway: gateway})
+	l.wg.keep(LinkConfig{Name: name, Gateway: gateway, Allowed: []netip.Prefix{netip.MustParsePrefix("10.70.0.0/16")}})
 	if since > 0 {
 		l.state.prober.News, l.state.prober.UpSince = now, now.Add(-since)
 	}

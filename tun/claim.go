@@ -39,6 +39,7 @@ const (
 	claimInterval  = time.Second
 	// maxClaims is the maximum number of addresses of each family that a gateway can claim.
 	maxClaims = 16
+	maxClaim  = claimHeaderLen + maxClaims*(4+16)
 )
 
 // appendClaim appends a claim of the first addresses of each family.
@@ -87,6 +88,27 @@ func sendClaims(links []*Link, g *gateway.Gateway, now time.Time) {
 	}
 }
 
+// claims returns the addresses that the far end says are its own, as far as it may send from them.
+func (l *Link) claims() []netip.Addr {
+	claim := l.claim.Load()
+	if claim == nil {
+		return nil
+	}
+	addresses, _ := parseClaim(*claim)
+	allowed := l.wg.settings.Load().Allowed
+	return slices.DeleteFunc(addresses, func(a netip.Addr) bool {
+		return !slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a) })
+	})
+}
+
+// claims returns the addresses that the member claims, over any of its links.
+func (m *member) claims() (all []netip.Addr) {
+	for _, l := range m.links {
+		all = append(all, l.claims()...)
+	}
+	return all
+}
+
 // owner is the remote gateway that owns an address.
 type owner struct {
 	gateway string
@@ -129,14 +151,4 @@ func (d *director) pin(members []*member) {
 		}
 	}
 	d.gateway.SetOwners(all)
-}
-
-// claims returns the addresses that the member claims, over any of its links.
-func (m *member) claims() (all []netip.Addr) {
-	for _, l := range m.links {
-		if claimed := l.claims.Load(); claimed != nil {
-			all = append(all, *claimed...)
-		}
-	}
-	return all
 }

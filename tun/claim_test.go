@@ -30,7 +30,7 @@ func TestAClaimSaysWhatItWasMadeOf(t *testing.T) {
 	for _, c := range []struct{ give, want []netip.Addr }{{nil, nil}, {addresses[:1], addresses[:1]}, {addresses, want}} {
 		b := appendClaim(nil, c.give)
 		got, ok := parseClaim(append(b, "later fields"...))
-		if !ok || !slices.Equal(got, c.want) || len(b) > claimHeaderLen+maxClaims*(4+16) {
+		if !ok || !slices.Equal(got, c.want) || len(b) > maxClaim {
 			t.Errorf("%v, %t; want %v", got, ok, c.want)
 		}
 	}
@@ -50,13 +50,37 @@ func FuzzClaimsAreParsedSafely(f *testing.F) {
 	})
 }
 
+// The far end decides how often it sends claims, and how long they are.
+func TestAClaimKeepsABoundedPartAndOnlyTheFirstTakesEffectAtOnce(t *testing.T) {
+	t.Parallel()
+	p, l := &prober{changed: make(chan struct{}, 1)}, linkUpFor("b-0", "", 0, time.Time{})
+	own := netip.MustParseAddr("10.70.0.1")
+	for i, b := range [][]byte{append(appendClaim(nil, []netip.Addr{own}), make([]byte, packet.MaxLen)...), appendClaim(nil, nil), []byte("no claim")} {
+		p.receiveClaim(b, l)
+		if n := len(*l.claim.Load()); n > maxClaim {
+			t.Errorf("claim %d: %d bytes are kept", i, n)
+		}
+		if got := slices.Equal(l.claims(), []netip.Addr{own}); got != (i == 0) {
+			t.Errorf("claim %d: claimed %v", i, l.claims())
+		}
+		if told := len(p.changed); told != 1 {
+			t.Errorf("claim %d: told %d times", i, told)
+		}
+	}
+	<-p.changed
+	if p.receiveClaim(appendClaim(nil, []netip.Addr{own}), l); len(p.changed) != 0 {
+		t.Error("a later claim takes effect at once")
+	}
+}
+
 func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("10.70.0.2")
 	d := &director{gateway: gateway.New(new(gateway.Table))}
 	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
-		l.claims.Store(&claims)
+		claim := appendClaim(nil, claims)
+		l.claim.Store(&claim)
 		return &member{links: []*Link{l}, link: l, fit: fit}
 	}
 	for _, c := range []struct {
@@ -216,8 +240,7 @@ func TestClaimsOutsideOfTheGrantsHaveNoEffect(t *testing.T) {
 	l := x.fabric.links.all()[0]
 	wait.Until(t, "the claim has arrived", func() bool {
 		b.claim()
-		claimed := l.claims.Load()
-		return claimed != nil && slices.Contains(*claimed, b.config.Overlay.ExternalAddresses[0])
+		return slices.Contains(l.claims(), b.config.Overlay.ExternalAddresses[0])
 	})
 	x.elect()
 	if _, owned := x.fabric.Gateway.Owner(foreign); owned {

@@ -17,7 +17,7 @@ import (
 //	ICMP, errors and replies      icmpRate a second, icmpBurst at once, all together
 //	a TCP connection              the buffers below
 //	TCP connections               streamBacklog for each listener, and relay.Limits
-//	UDP                           what the probes' sockets and relay.Limits allow
+//	UDP                           what relay.Limits allow
 //	out of order segments         part of the receive buffer
 //
 // Buffers start with bufferDefault and grow to bufferMost while they limit a connection: 1 MiB

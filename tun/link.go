@@ -77,8 +77,8 @@ type Link struct {
 	clock    *clock
 	names    *resolver
 	state    linkState
-	active   atomic.Bool                  // packets from nodes are directed to it
-	claims   atomic.Pointer[[]netip.Addr] // addresses that the far end says are its own; nil = it has not said so yet
+	active   atomic.Bool            // packets from nodes are directed to it
+	claim    atomic.Pointer[[]byte] // the last one of the far end; nil = none yet
 
 	ends    time.Time // when a removed link no longer receives; protected by the fabric's mu
 	claimed time.Time // when the far end was last told the addresses of this one; of the goroutine that decides

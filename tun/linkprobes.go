@@ -1,8 +1,7 @@
 package tun
 
 import (
-	"net/netip"
-	"slices"
+	"bytes"
 	"time"
 
 	"strait.dev/strait/link"
@@ -60,9 +59,7 @@ func (p *prober) take(b []byte, l *Link) bool {
 			p.receive(q, l)
 		}
 	case claimPort:
-		if addresses, ok := parseClaim(payload); ok {
-			p.receiveClaim(addresses, l)
-		}
+		p.receiveClaim(payload, l)
 	default:
 		return false
 	}
@@ -93,14 +90,19 @@ func (p *prober) receive(q link.Probe, l *Link) {
 	}
 }
 
-// receiveClaim stores the claim of a far end, as far as it may send from these addresses. The first of a link takes effect
-// at once.
-func (p *prober) receiveClaim(addresses []netip.Addr, l *Link) {
-	allowed := l.wg.settings.Load().Allowed
-	addresses = slices.DeleteFunc(addresses, func(a netip.Addr) bool {
-		return !slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a) })
-	})
-	if l.claims.Swap(&addresses) == nil {
+// receiveClaim stores the claim of a far end if it is another one than before. The first of a link takes effect at once.
+func (p *prober) receiveClaim(b []byte, l *Link) {
+	b = b[:min(len(b), maxClaim)]
+	before := l.claim.Load()
+	if before != nil && bytes.Equal(*before, b) {
+		return
+	}
+	if _, ok := parseClaim(b); !ok {
+		return
+	}
+	kept := bytes.Clone(b)
+	l.claim.Store(&kept)
+	if before == nil {
 		p.notify()
 	}
 }
