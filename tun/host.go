@@ -35,8 +35,8 @@ const (
 )
 
 // Host is the gateway's own host stack: a netstack that owns the gateway's addresses, answers
-// ping, carries the streams of links, and serves mapped addresses. Neither forwarded packets nor link
-// probes pass through it. Safe for concurrent use.
+// ping, carries the streams of links, and serves mapped addresses. Neither forwarded packets nor the probes
+// and claims of links pass through it. Safe for concurrent use.
 type Host struct {
 	stack   *stack.Stack
 	link    *channel.Endpoint

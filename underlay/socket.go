@@ -22,7 +22,6 @@ type Options struct {
 	DisableGSO bool // never let the kernel segment sent datagrams
 
 	ReceiveBuffer int // bytes; 0 = config.SocketBuffer
-	SendBuffer    int // bytes; 0 = config.SocketBuffer
 
 	ReusePort bool // let several sockets of this user share the port
 

@@ -29,7 +29,7 @@ func setOptions(fd int, six bool, o Options) Features {
 		GRO:           !o.DisableGRO && enableGRO(fd),
 		GSO:           !o.DisableGSO && offersGSO(fd),
 		ReceiveBuffer: resize(fd, unix.SO_RCVBUF, cmp.Or(o.ReceiveBuffer, config.SocketBuffer)),
-		SendBuffer:    resize(fd, unix.SO_SNDBUF, cmp.Or(o.SendBuffer, config.SocketBuffer)),
+		SendBuffer:    resize(fd, unix.SO_SNDBUF, config.SocketBuffer),
 	}
 }
 
