@@ -16,51 +16,17 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-func TestAClaimSaysWhatItWasMadeOf(t *testing.T) {
-	t.Parallel()
-	var addresses, want []netip.Addr
-	for i := range maxClaims + 1 {
-		v4, v6 := netip.AddrFrom4([4]byte{10, 70, 0, byte(i)}), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i)})
-		addresses = append(addresses, v6, v4)
-		if i < maxClaims {
-			want = slices.Insert(want, i, v4)
-			want = append(want, v6)
-		}
-	}
-	for _, c := range []struct{ give, want []netip.Addr }{{nil, nil}, {addresses[:1], addresses[:1]}, {addresses, want}} {
-		b := appendClaim(nil, c.give)
-		got, ok := parseClaim(append(b, "later fields"...))
-		if !ok || !slices.Equal(got, c.want) || len(b) > maxClaim {
-			t.Errorf("%v, %t; want %v", got, ok, c.want)
-		}
-	}
-}
-
-func FuzzClaimsAreParsedSafely(f *testing.F) {
-	f.Add(appendClaim(nil, []netip.Addr{netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("fd00::1")}))
-	f.Add([]byte("STRO\x01\xff\xff\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		addresses, ok := parseClaim(b)
-		if !ok {
-			return
-		}
-		if again, ok := parseClaim(appendClaim(nil, addresses)); !ok || !slices.Equal(again, addresses) {
-			t.Errorf("%v is %v when it is sent on", addresses, again)
-		}
-	})
-}
-
 // The far end decides how often it sends claims, and how long they are.
 func TestAClaimKeepsABoundedPartAndOnlyTheFirstTakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	p, l := &prober{changed: make(chan struct{}, 1)}, linkUpFor("b-0", "", 0, time.Time{})
 	own := netip.MustParseAddr("10.70.0.1")
-	for i, b := range [][]byte{append(appendClaim(nil, []netip.Addr{own}), make([]byte, packet.MaxLen)...), appendClaim(nil, nil), []byte("no claim")} {
+	for i, b := range [][]byte{append(link.Claim{own}.Append(nil), make([]byte, packet.MaxLen)...), link.Claim(nil).Append(nil), []byte("no claim")} {
 		p.receiveClaim(b, l)
-		if n := len(*l.claim.Load()); n > maxClaim {
+		if n := len(*l.claim.Load()); n > link.MaxClaim {
 			t.Errorf("claim %d: %d bytes are kept", i, n)
 		}
-		if got := slices.Equal(l.claims(), []netip.Addr{own}); got != (i == 0) {
+		if got := slices.Equal(l.claims(), link.Claim{own}); got != (i == 0) {
 			t.Errorf("claim %d: claimed %v", i, l.claims())
 		}
 		if told := len(p.changed); told != 1 {
@@ -68,7 +34,7 @@ func TestAClaimKeepsABoundedPartAndOnlyTheFirstTakesEffectAtOnce(t *testing.T) {
 		}
 	}
 	<-p.changed
-	if p.receiveClaim(appendClaim(nil, []netip.Addr{own}), l); len(p.changed) != 0 {
+	if p.receiveClaim(link.Claim{own}.Append(nil), l); len(p.changed) != 0 {
 		t.Error("a later claim takes effect at once")
 	}
 }
@@ -79,7 +45,7 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	d := &director{gateway: gateway.New(new(gateway.Table))}
 	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
-		claim := appendClaim(nil, claims)
+		claim := link.Claim(claims).Append(nil)
 		l.claim.Store(&claim)
 		return &member{links: []*Link{l}, link: l, fit: fit}
 	}
@@ -170,7 +136,7 @@ func (p *gatewayPair) sendFlow(t *testing.T, flow int, ip []byte) {
 // claim tells all far ends the addresses of a gateway, as it does every second.
 func (e *end) claim() {
 	for _, l := range e.fabric.links.all() {
-		l.send(claimPort, appendClaim(nil, e.fabric.Gateway.Table().ExternalAddresses()))
+		l.send(claimPort, link.Claim(e.fabric.Gateway.Table().ExternalAddresses()).Append(nil))
 	}
 }
 

@@ -92,12 +92,12 @@ func (p *prober) receive(q link.Probe, l *Link) {
 
 // receiveClaim stores the claim of a far end if it is another one than before. The first of a link takes effect at once.
 func (p *prober) receiveClaim(b []byte, l *Link) {
-	b = b[:min(len(b), maxClaim)]
+	b = b[:min(len(b), link.MaxClaim)]
 	before := l.claim.Load()
 	if before != nil && bytes.Equal(*before, b) {
 		return
 	}
-	if _, ok := parseClaim(b); !ok {
+	if _, ok := link.ParseClaim(b); !ok {
 		return
 	}
 	kept := bytes.Clone(b)
