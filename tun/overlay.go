@@ -84,7 +84,7 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 			continue
 		}
 		opened++
-		o.addresses = append(o.addresses, listening{s.Classify(underlay.BySource, options), e})
+		o.addresses = append(o.addresses, listening{s.Classify(underlay.BySource), e})
 		o.lanes[0].add(s, e)
 		if err := o.openSenders(a, options); err != nil {
 			return err

@@ -107,7 +107,7 @@ func BenchmarkQueues(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	s.Classify(BySource, Options{})
+	s.Classify(BySource)
 	p, err := NewPoller()
 	if err != nil {
 		b.Fatal(err)

@@ -70,12 +70,12 @@ type classes struct {
 	overflows uint64    // when checked
 }
 
-// Classify lets the kernel sort datagrams by p while the receive queue overflows, with sockets of these
+// Classify lets the kernel sort datagrams by p while the receive queue overflows, with sockets of the same
 // options. It must be called before NewReceiver. A kernel that cannot do it leaves one queue. The socket
 // is the first of the group that is returned.
-func (s *Socket) Classify(p Program, o Options) *Group {
-	o.ReusePort = true
-	g := &Group{classes: p, options: o, order: []*Socket{s}}
+func (s *Socket) Classify(p Program) *Group {
+	g := &Group{classes: p, options: s.options, order: []*Socket{s}}
+	g.options.ReusePort = true
 	for bucket := range g.table {
 		g.table[bucket] = s
 	}

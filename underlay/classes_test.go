@@ -20,7 +20,7 @@ import (
 func classified(t *testing.T, addr netip.AddrPort, p Program) (*Socket, *Receiver) {
 	t.Helper()
 	s := open(t, addr, Options{})
-	s.Classify(p, Options{})
+	s.Classify(p)
 	return s, NewReceiver(s)
 }
 

@@ -197,7 +197,7 @@ func TestAProgramIsAsShortAsItsTable(t *testing.T) {
 func grouped(t *testing.T, addr netip.AddrPort, count int) (g *Group, lanes []*Socket, receivers []*Receiver) {
 	t.Helper()
 	first := open(t, addr, Options{})
-	g = first.Classify(BySource, Options{})
+	g = first.Classify(BySource)
 	lanes = []*Socket{first}
 	for len(lanes) < count {
 		s, err := g.Open()
@@ -309,7 +309,7 @@ func TestTheKernelSelectsTheLaneOfASender(t *testing.T) {
 func TestNoDatagramIsLostWhileLanesChange(t *testing.T) {
 	t.Parallel()
 	first := open(t, loopback4, Options{})
-	g := first.Classify(BySource, Options{})
+	g := first.Classify(BySource)
 	receiver := NewReceiver(first)
 	senders := make([]*Socket, 8)
 	for i := range senders {
@@ -402,7 +402,7 @@ func TestASocketThatHasStoppedReceivesNothing(t *testing.T) {
 func TestNoDatagramIsLostWhileLanesChangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	first := open(t, loopback4, Options{})
-	g := first.Classify(BySource, Options{})
+	g := first.Classify(BySource)
 	const window = 100 // unread datagrams, so that no queue overflows
 	var sent, received atomic.Int64
 	var sending sync.WaitGroup

@@ -61,7 +61,7 @@ func tryPort(number uint16, o Options) (*port, error) {
 		return nil, err6
 	}
 	for _, s := range p.sockets() {
-		s.Classify(byMessage, o)
+		s.Classify(byMessage)
 		p.turns.Add(s)
 	}
 	if len(p.sockets()) == 0 {

@@ -46,6 +46,7 @@ type Features struct {
 type Socket struct {
 	fd       descriptor
 	local    netip.AddrPort
+	options  Options
 	features Features
 	gso      atomic.Bool // whether UDP_SEGMENT is in use; never set again once false
 	hash     uint32      // identifies the socket in a Batch's table
@@ -91,7 +92,7 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 		unix.Close(fd)
 		return nil, listenError(addr, "getsockname", err)
 	}
-	s := &Socket{local: local, features: setOptions(fd, family == unix.AF_INET6, o)}
+	s := &Socket{local: local, options: o, features: setOptions(fd, family == unix.AF_INET6, o)}
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)
 	s.fullUntil.Store(new(time.Time))
