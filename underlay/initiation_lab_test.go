@@ -27,7 +27,7 @@ func TestT8_CookiesForForgedAddressesLeaveQueueSpaceForPeers(t *testing.T) {
 		from := newEndpoint(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i%250)}), 51820), netip.Addr{})
 		port.challenge(o.keyEntries[0].cookies, initiation(5), from, from.DstToBytes(), m)
 	}
-	if !port.v4.crowded() {
+	if !port.sockets()[0].crowded() {
 		t.Error("no cookie waits: this tests nothing")
 	}
 	bufs := train()

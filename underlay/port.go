@@ -19,10 +19,9 @@ const portAttempts = 100
 // session may call read.
 type port struct {
 	number uint16
-	single bool    // of one session; others get nothing from it
-	v4, v6 *Socket // one may be nil if the kernel does not support the family
+	single bool // of one session; others get nothing from it
 
-	turns     *Turns // of v4 and v6
+	turns     *Turns // of a socket for each family that the kernel supports
 	endpoints endpoints
 	handed    []*session // sessions with new datagrams since they were last woken
 
@@ -46,47 +45,38 @@ func openPort(number uint16, o Options) (*port, error) {
 
 func tryPort(number uint16, o Options) (*port, error) {
 	p := &port{number: number, turns: NewTurns(), initiations: newInitiations()}
-	var err4, err6 error
-	p.v4, err4 = Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), number), o)
-	if err4 == nil {
-		p.number = p.v4.LocalAddr().Port()
-	} else if !errors.Is(err4, unix.EAFNOSUPPORT) {
-		return nil, err4
-	}
-	p.v6, err6 = Listen(netip.AddrPortFrom(netip.IPv6Unspecified(), p.number), o)
-	if err6 == nil {
-		p.number = p.v6.LocalAddr().Port()
-	} else if !errors.Is(err6, unix.EAFNOSUPPORT) {
-		p.close()
-		return nil, err6
-	}
-	for _, s := range p.sockets() {
+	var unsupported error
+	for _, all := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		s, err := Listen(netip.AddrPortFrom(all, p.number), o)
+		switch {
+		case errors.Is(err, unix.EAFNOSUPPORT):
+			unsupported = errors.Join(unsupported, err)
+			continue
+		case err != nil:
+			p.close()
+			return nil, err
+		}
+		p.number = s.LocalAddr().Port()
 		s.Classify(byMessage)
 		p.turns.Add(s)
 	}
 	if len(p.sockets()) == 0 {
-		return nil, fmt.Errorf("WireGuard needs IPv4 or IPv6: %w", errors.Join(err4, err6))
+		return nil, fmt.Errorf("WireGuard needs IPv4 or IPv6: %w", unsupported)
 	}
 	return p, nil
 }
 
 // sockets returns the open sockets.
-func (p *port) sockets() []*Socket {
-	var sockets []*Socket
-	for _, s := range []*Socket{p.v4, p.v6} {
-		if s != nil {
-			sockets = append(sockets, s)
-		}
-	}
-	return sockets
-}
+func (p *port) sockets() []*Socket { return p.turns.sockets }
 
 // socketFor returns the socket that can send to an endpoint, or nil.
 func (p *port) socketFor(e *Endpoint) *Socket {
-	if e.to.Is6() {
-		return p.v6
+	for _, s := range p.turns.sockets {
+		if s.local.Addr().Is6() == e.to.Is6() {
+			return s
+		}
 	}
-	return p.v4
+	return nil
 }
 
 // close closes the sockets and returns their overflows.

@@ -122,7 +122,7 @@ func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
 		}
 	}
 	c := onLoopback(t, Options{})
-	if err := unix.SetsockoptInt(c.link.Bind.(*linkBind).mux.port.v4.fd.number, unix.IPPROTO_IP, unix.IP_PKTINFO, 0); err != nil {
+	if err := unix.SetsockoptInt(c.link.Bind.(*linkBind).mux.port.sockets()[0].fd.number, unix.IPPROTO_IP, unix.IP_PKTINFO, 0); err != nil {
 		t.Fatal(err)
 	}
 	from := c.call(t, c.addresses[1])
