@@ -213,12 +213,11 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	case want.Announcement != nil:
-		want.Announcement.HeardAt = &now
-		if err == nil && last.Status.Announcement != nil {
-			want.Announcement.HeardAt = last.Status.Announcement.HeardAt
-			if !reflect.DeepEqual(last.Status.Announcement, want.Announcement) {
-				want.Announcement.HeardAt = &now
-			}
+		if was := last.Status.Announcement; err == nil && was != nil {
+			want.Announcement.HeardAt, want.Announcement.Revision = was.HeardAt, was.Revision
+		}
+		if err != nil || !reflect.DeepEqual(last.Status.Announcement, want.Announcement) {
+			want.Announcement.HeardAt, want.Announcement.Revision = &now, now.UnixMicro()
 		}
 	case err == nil && last.OwnerReferences[0].UID == pod.UID:
 		want.Announcement = last.Status.Announcement // what was received is kept
