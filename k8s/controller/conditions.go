@@ -45,14 +45,14 @@ func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, 
 	missing := r.missing(peering, s)
 	switch {
 	case missing != nil && problem != "":
-		return condition.New(metav1.ConditionFalse, "GatewaysNotMade", "%s", problem)
+		return condition.New(metav1.ConditionFalse, "GatewaysNotCreated", "%s", problem)
 	case missing != nil:
 		return *missing
 	case problem != "":
-		return condition.New(metav1.ConditionTrue, "Works", "packets pass, but %s", problem)
+		return condition.New(metav1.ConditionTrue, "Healthy", "packets pass, but %s", problem)
 	}
 	get := func(kind string) string { return meta.FindStatusCondition(s.Conditions, kind).Message }
-	return condition.New(metav1.ConditionTrue, "Works", "packets pass: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
+	return condition.New(metav1.ConditionTrue, "Healthy", "packets pass: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
 }
 
 // missing returns the first condition that keeps a peering from being ready, nil if there
@@ -133,7 +133,7 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	case len(refused) > 0:
 		return condition.New(metav1.ConditionFalse, "Refused", "%s", strings.Join(refused, ". "))
 	case r.remotes[p.Name].Announced:
-		return condition.New(metav1.ConditionTrue, "AsGranted", "the announcement of the remote cluster is granted and in effect")
+		return condition.New(metav1.ConditionTrue, "Granted", "the announcement of the remote cluster is granted and in effect")
 	}
-	return condition.New(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in effect")
+	return condition.New(metav1.ConditionUnknown, "NotAnnounced", "the remote cluster has not announced itself yet; until then the spec is in effect")
 }

@@ -117,22 +117,22 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		kind   string
 		want   string // the beginning
 	}{
-		{"a working peering", func(*scene) {}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
-		{"a working peering", func(*scene) {}, "Announced", "True AsGranted"},
+		{"a working peering", func(*scene) {}, "Ready", "True Healthy packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
+		{"a working peering", func(*scene) {}, "Announced", "True Granted"},
 		{"a working peering", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
-		{"a working peering", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+		{"a working peering", func(*scene) {}, "Routed", "True RoutedByNodes 2 of 2 nodes send to a gateway that is up"},
 		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "Routed",
-			"True GatewaysCarry this cluster has no node helpers: gateways carry the connections to imported Services; 1 of 1 have a link"},
-		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "Ready", "True Works"},
+			"True RoutedByGateways this cluster has no node helpers: gateways carry the connections to imported Services; 1 of 1 have a link"},
+		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "Ready", "True Healthy"},
 		{"no node helpers", func(s *scene) { s.network.WithoutNodes, s.nodes = true, nil }, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
 		{"no node helpers and no link", func(s *scene) { s.network.WithoutNodes, s.nodes, link(s).Up = true, nil, false }, "Routed", "False NoLink"},
 		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
-		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
+		{"a working peering", func(*scene) {}, "CIDRConflict", "False NoConflict"},
 
 		{"a working peering", func(*scene) {}, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
 		{"a second gateway without a pod", func(s *scene) { s.peering.Spec.Gateway.Replicas = 2 }, "GatewaysUp",
 			"False NoPod 1 of 2 gateways have a link: gateway b-1 has no pod yet"},
-		{"a second gateway without a pod", func(s *scene) { s.peering.Spec.Gateway.Replicas = 2 }, "Ready", "True Works"},
+		{"a second gateway without a pod", func(s *scene) { s.peering.Spec.Gateway.Replicas = 2 }, "Ready", "True Healthy"},
 		{"a second gateway without a node", func(s *scene) { s.second(corev1.ConditionFalse).Status.Conditions = unscheduled }, "GatewaysUp",
 			"False Unschedulable 1 of 2 gateways have a link: gateway b-1 has no node: 0/1 nodes are available: Insufficient memory.; set spec.gateway.replicas to a number"},
 		{"a second gateway that does not start", func(s *scene) { s.second(corev1.ConditionFalse) }, "GatewaysUp",
@@ -142,8 +142,8 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a second gateway that ends", func(s *scene) { s.second(corev1.ConditionTrue).DeletionTimestamp = &metav1.Time{Time: noon} }, "GatewaysUp",
 			"False Ending 1 of 2 gateways have a link: gateway b-1 ends on node node-2"},
 
-		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Announced", "Unknown NotHeard"},
-		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Ready", "True Works"},
+		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Announced", "Unknown NotAnnounced"},
+		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Ready", "True Healthy"},
 		{"refused here", func(s *scene) { s.report().Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
 			"False Refused gateway b-0 rejected the announcement of the remote cluster: pods: 10.9.0.0/16 is not granted; grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"},
 		{"refused here", func(s *scene) { s.report().Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 rejected"},
@@ -163,14 +163,14 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			old := s.peering.Status.Announcement.DeepCopy()
 			old.Revision, old.HeardAt, old.Prefixes = 1, &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
 			s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Announcement: old}}
-		}, "Announced", "True AsGranted"},
+		}, "Announced", "True Granted"},
 		{"refused by a gateway that is gone", func(s *scene) {
 			s.pods["b-7"] = gatewayPod{nil, &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
-		}, "Announced", "True AsGranted"},
+		}, "Announced", "True Granted"},
 
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not mapped: it is taken"},
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Routed", "False NotSeen 10.1.0.0/16 is not mapped in this cluster; see the condition CIDRConflict"},
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotSeen 10.1.0.0/16 is not mapped: it is taken"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotMapped 10.1.0.0/16 is not mapped: it is taken"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Routed", "False NotMapped 10.1.0.0/16 is not mapped in this cluster; see the condition CIDRConflict"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotMapped 10.1.0.0/16 is not mapped: it is taken"},
 
 		{"no peers", func(s *scene) {
 			s.peering.Spec.Peers, s.peering.Status.Announcement, s.report().Links = nil, nil, nil
@@ -196,19 +196,19 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			"False NoGatewayReady the pod of gateway b-0 is not ready; run `kubectl describe pod b-0 --namespace strait-gateways` and check its log"},
 		{"a pod that ends", func(s *scene) { s.pods["b-0"].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
 		{"nothing could be made", func(s *scene) { s.pods, s.problem = nil, "Service b-0: port taken; choose another" }, "Ready",
-			"False GatewaysNotMade Service b-0: port taken; choose another"},
+			"False GatewaysNotCreated Service b-0: port taken; choose another"},
 		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
-			"True Works packets pass, but PodDisruptionBudget b: quota; raise it"},
+			"True Healthy packets pass, but PodDisruptionBudget b: quota; raise it"},
 
 		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; see the condition NodesAttached of ClusterNetwork default"},
 		{"one node of two", func(s *scene) {
 			s.nodes[1].Status.Gateways[0] = v1alpha1.NodeGateway{Name: "b-0", Message: "no answer over geneve; open UDP 6091"}
-		}, "Routed", "True NodesSend 1 of 2 nodes send to a gateway that is up; node-2: no answer over geneve; open UDP 6091"},
+		}, "Routed", "True RoutedByNodes 1 of 2 nodes send to a gateway that is up; node-2: no answer over geneve; open UDP 6091"},
 		{"silent helpers", func(s *scene) {
 			for i := range 6 {
 				s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", 3+i)}})
 			}
-		}, "Routed", "True NodesSend 2 of 8 nodes send to a gateway that is up; node-3: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-4: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-5: its node helper has not reported this gateway yet; check that `strait node` runs on the node; and 3 more"},
+		}, "Routed", "True RoutedByNodes 2 of 8 nodes send to a gateway that is up; node-3: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-4: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-5: its node helper has not reported this gateway yet; check that `strait node` runs on the node; and 3 more"},
 		{"all nodes refuse", func(s *scene) { s.nodes[0].Status.Gateways, s.nodes[1].Status.Gateways = nil, nil }, "Ready", "False NoNode 0 of 2 nodes send"},
 		{"nodes confirm a gateway without link", func(s *scene) { link(s).Up = false }, "Routed", "False NoLink"},
 		{"no ranges", func(s *scene) {
@@ -218,14 +218,14 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"nodes that refuse packets", func(s *scene) {
 			s.nodes[0].Status.Gateways[0].Refused = []string{"node_not_granted"}
 			s.nodes[1].Status.Gateways[0].Refused = []string{"destination_not_granted", "node_not_granted"}
-		}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up; within the last hour, 2 of 2 nodes refused packets from its gateways: destination_not_granted, node_not_granted (STRAIT-N016)"},
+		}, "Routed", "True RoutedByNodes 2 of 2 nodes send to a gateway that is up; within the last hour, 2 of 2 nodes refused packets from its gateways: destination_not_granted, node_not_granted (STRAIT-N016)"},
 		{"a node that routes the range itself", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
 			s.nodes[1].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true}}
 		}, "Routed", "False RouteRefused 10.71.0.0/16 does not go to gateways on 1 of 2 nodes, because they route it themselves: node-2 has route to 10.0.0.0/8 dev wg0 table 254; set seenAs of 10.1.0.0/16 to another CIDR, or remove the other route (STRAIT-N013)"},
 		{"a node whose destination is taken over", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
-		}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up; on 1 of 2 nodes, 10.71.0.0/16 takes over a destination that they got later: node-1 has route to 10.71.2.0/24 dev eth1 table 254 (STRAIT-N013)"},
+		}, "Ready", "True Healthy packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up; on 1 of 2 nodes, 10.71.0.0/16 takes over a destination that they got later: node-1 has route to 10.71.2.0/24 dev eth1 table 254 (STRAIT-N013)"},
 		{"a node that reports several destinations", func(s *scene) {
 			for i := range 9 {
 				s.nodes[1].Status.RouteConflicts = append(s.nodes[1].Status.RouteConflicts, v1alpha1.RouteConflict{CIDR: "10.71.0.0/16", Destination: fmt.Sprint("route ", i), Refused: true})
@@ -233,7 +233,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		}, "Routed", "False RouteRefused 10.71.0.0/16 does not go to gateways on 1 of 2 nodes, because they route it themselves: node-2 has route 0;"},
 		{"a conflict of another peering", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.72.0.0/16", Destination: "route to 10.72.0.0/24 dev eth1 table 254", Refused: true}}
-		}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+		}, "Routed", "True RoutedByNodes 2 of 2 nodes send to a gateway that is up"},
 
 		{"no link", func(s *scene) { link(s).Up = false }, "PathMTU", "Unknown NoLink"},
 		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "PathMTU", "Unknown Measuring"},

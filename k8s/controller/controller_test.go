@@ -31,7 +31,7 @@ func TestTheClusterIsDetected(t *testing.T) {
 		})
 		system, err := f.cluster.Kubernetes().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 		must(t, err)
-		f.untilEvents("ClusterNetwork", is, "Normal Known Detected is True: ", "Normal AsWished Ready is True: ")
+		f.untilEvents("ClusterNetwork", is, "Normal Detected Detected is True: ", "Normal Configured Ready is True: ")
 		s := is.Status
 		if want := "c" + string(system.UID)[:8]; string(s.ClusterID) != want {
 			t.Errorf("cluster ID %s, want %s", s.ClusterID, want)
@@ -134,9 +134,9 @@ func TestGatewaysHaveNumbersAndKeepWhatTheyAppliedThemselves(t *testing.T) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
 		f.peer("b", 2, "10.1.0.0/16")
-		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
+		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 NoConflict")
 		f.peer("c", 1, "10.2.0.0/16")
-		f.untilSeen("c", "10.2.0.0/16>10.2.0.0/16 AsTheyAre")
+		f.untilSeen("c", "10.2.0.0/16>10.2.0.0/16 NoConflict")
 		gateways := func(name string) (all []string) {
 			peering, err := f.Peerings().Get(t.Context(), name, metav1.GetOptions{})
 			must(t, err)
@@ -174,7 +174,7 @@ func TestNothingIsSeenWhereThisClusterHasSomethingElse(t *testing.T) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
 		f.peer("b", 1, "10.9.0.0/16")
-		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
+		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 NoConflict")
 		for seenAs, why := range map[string]string{
 			"10.96.0.0/16": "10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16",
 			"10.0.0.0/16":  "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24",
@@ -183,21 +183,21 @@ func TestNothingIsSeenWhereThisClusterHasSomethingElse(t *testing.T) {
 			"10.9.0.0/16":  "10.9.0.0/16 overlaps the grant of Peering b 10.9.0.0/16",
 		} {
 			f.peer("c", 1, "10.5.0.0/16="+seenAs)
-			f.untilSeen("c", "NotSeen")
+			f.untilSeen("c", "NotMapped")
 			if got := f.conflict("c"); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "10.5.0.0/16 is not mapped: "+why+"; ") {
 				t.Errorf("%s: the condition is %s: %s", seenAs, got.Status, got.Message)
 			}
 		}
 		f.peer("c", 1, "10.5.0.0/16=10.120.0.0/16")
-		f.untilSeen("c", "10.5.0.0/16>10.120.0.0/16 AsTheyAre")
+		f.untilSeen("c", "10.5.0.0/16>10.120.0.0/16 NoConflict")
 		f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16") // withdrawn, released, and granted elsewhere
-		f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 AsTheyAre")
+		f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 NoConflict")
 		f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16", "10.121.0.0/16")
 		f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 10.121.0.0/16>10.64.0.0/16 Remapped")
 		f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16") // where it sees the other already
-		f.untilSeen("c", "10.121.0.0/16>10.64.0.0/16 NotSeen")
+		f.untilSeen("c", "10.121.0.0/16>10.64.0.0/16 NotMapped")
 		f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16=10.120.0.0/16")
-		f.untilSeen("c", "10.5.0.0/16>10.64.0.0/16 10.121.0.0/16>10.120.0.0/16 AsTheyAre")
+		f.untilSeen("c", "10.5.0.0/16>10.64.0.0/16 10.121.0.0/16>10.120.0.0/16 NoConflict")
 		f.peer("c", 1)
 		f.untilClaims("10.9.0.0-16", "10.70.0.1-32", "10.80.0.1-32", // node-1
 			"10.70.0.2-32", "10.80.255.1-32", "10.70.0.3-32", "10.80.255.2-32")
@@ -209,7 +209,7 @@ func TestARangeMovesWhenANodeComesToLieInIt(t *testing.T) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
 		f.peer("b", 1, "10.9.0.0/16")
-		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
+		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 NoConflict")
 		f.node("node-2", "10.9.0.7", "10.0.1.0/24")
 		f.untilSeen("b", "10.9.0.0/16>10.64.0.0/16 Remapped")
 	})

@@ -26,10 +26,10 @@ func TestEventsTellOfTransitionsAlone(t *testing.T) {
 		{one("TunnelUp", no, "Lost"), one("TunnelUp", yes, "LinkUp"), false, "Normal LinkUp TunnelUp is True: m"},
 		{one("TunnelUp", yes, "LinkUp"), one("TunnelUp", no, "Lost"), false, "Warning Lost TunnelUp is False: m"},
 		{one("PathMTU", yes, "FullSize"), one("PathMTU", unknown, "NoLink"), false, "Normal NoLink PathMTU is Unknown: m"},
-		{one("CIDRConflict", no, "AsTheyAre"), one("CIDRConflict", yes, "NotSeen"), false, "Warning NotSeen CIDRConflict is True: m"},
-		{nil, one("CIDRConflict", yes, "NotSeen"), false, "Warning NotSeen CIDRConflict is True: m"},
+		{one("CIDRConflict", no, "NoConflict"), one("CIDRConflict", yes, "NotMapped"), false, "Warning NotMapped CIDRConflict is True: m"},
+		{nil, one("CIDRConflict", yes, "NotMapped"), false, "Warning NotMapped CIDRConflict is True: m"},
 		{one("TunnelUp", no, "NoHandshake"), one("TunnelUp", no, "Lost"), false, ""},
-		{nil, one("Announced", unknown, "NotHeard"), false, ""},
+		{nil, one("Announced", unknown, "NotAnnounced"), false, ""},
 		{nil, one("Ready", no, "NoGatewayReady"), false, ""},
 		{nil, one("Ready", no, "CannotAllocate"), true, "Warning CannotAllocate Ready is False: m"},
 	} {

@@ -42,7 +42,7 @@ func TestT7_ARemoteClusterCannotAnnounceTheIDOfAnotherPeering(t *testing.T) {
 			AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.0.0.0/8"}, Gateway: v1alpha1.GatewaySpec{Replicas: 1}, Peers: []v1alpha1.Peer{{Name: "invite", PublicKey: keyThere}},
 		}}, "admin")
 		must(t, err)
-		f.untilCondition("aa", "Announced", "Unknown NotHeard")
+		f.untilCondition("aa", "Announced", "Unknown NotAnnounced")
 		f.announced("aa-0", "b", "10.5.0.0/16")
 		f.receive("aa", record("web", "10.5.0.66"))
 		f.untilRefused("aa", "b", "b")
@@ -61,7 +61,7 @@ func TestT7_ARemoteClusterCannotAnnounceTheIDOfAnotherPeering(t *testing.T) {
 		check()
 
 		must(t, f.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{})) // then the ID is free
-		f.untilCondition("aa", "Announced", "True AsGranted")
+		f.untilCondition("aa", "Announced", "True Granted")
 		f.untilSummary("aa", "1 imported, 0 refused: ")
 	})
 }
@@ -74,7 +74,7 @@ func TestTheFirstPeeringThatAnnouncesAnIDKeepsIt(t *testing.T) {
 		f.pause(2 * time.Second)
 		f.accept("b", "10.0.0.0/8")
 		f.announced("b-0", "x", "10.1.0.0/16")
-		f.untilCondition("b", "Announced", "True AsGranted")
+		f.untilCondition("b", "Announced", "True Granted")
 
 		f.announced("aa-0", "x", "10.2.0.0/16")
 		f.untilCondition("aa", "Announced", "False ClusterIDTaken cluster ID x belongs to Peering b")
@@ -91,7 +91,7 @@ func TestTheFirstPeeringThatAnnouncesAnIDKeepsIt(t *testing.T) {
 		}
 
 		f.announced("aa-0", "y", "10.2.0.0/16") // an ID of its own
-		f.untilCondition("aa", "Announced", "True AsGranted")
+		f.untilCondition("aa", "Announced", "True Granted")
 	})
 }
 
@@ -107,7 +107,7 @@ func TestTheIDOfThisClusterIsRefusedAlsoIfThisClusterGetsItLater(t *testing.T) {
 		f.untilSeen("b", "10.1.0.0/16>10.64.0.0/16 Remapped")
 		f.network(`{"clusterID": "x"}`)
 		f.untilCondition("b", "Announced", "False Refused the announcement of the remote cluster is no longer granted: cluster ID x is this cluster's own")
-		f.untilSeen("b", "AsTheyAre")
+		f.untilSeen("b", "NoConflict")
 		if s := f.peering("b").Status; s.ClusterID != "" || s.Announcement != nil {
 			t.Errorf("the status has cluster %q and announcement %+v", s.ClusterID, s.Announcement)
 		}

@@ -48,28 +48,28 @@ func (f *fixture) untilNetwork(want string) *v1alpha1.ClusterNetwork {
 func TestWhatTheInstallationSaysOfTheClusterComesAndGoes(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		stop := f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16], externalCIDRs: [10.90.0.0/16], overlay: {mtu: 1400}}")
-		f.untilNetwork("[10.0.0.0/16][10.90.0.0/16]1400 AsWished")
+		f.untilNetwork("[10.0.0.0/16][10.90.0.0/16]1400 Configured")
 		stop()
 
 		// An admin's field stays when that of the installation goes, and the default is back.
 		f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
 		stop = f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
-		f.untilNetwork("[10.0.0.0/16 10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		f.untilNetwork("[10.0.0.0/16 10.2.0.0/16][10.70.0.0/16]0 Configured")
 		stop()
 		stop = f.install("{serviceCIDRs: [10.96.0.0/16]}")
-		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 Configured")
 
 		// An object that takes the place of the first gets it too.
 		must(t, f.ClusterNetworks().Delete(t.Context(), "default", metav1.DeleteOptions{}))
 		f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
-		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 Configured")
 		stop()
 
 		// A controller that was told nothing takes nothing away.
 		stop = f.lead()
 		f.node("node-1", "192.0.2.21", "10.2.0.0/24")
 		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
-		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 Configured")
 		stop()
 	})
 }

@@ -168,7 +168,7 @@ func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
 // conflictOf returns the condition CIDRConflict: whether a CIDR of the peering is in use in
 // this cluster and cannot be mapped.
 func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alpha1.CIDR) metav1.Condition {
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "AsTheyAre", Message: "the remote CIDRs are free in this cluster"}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "NoConflict", Message: "the remote CIDRs are free in this cluster"}
 	var unseen, moved []string
 	for _, one := range p.views[peering.Name] {
 		switch seenAs, ok := seen[one.CIDR]; {
@@ -189,7 +189,7 @@ func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alp
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ClusterNetworkNotReady"
 		condition.Message = fmt.Sprintf("ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.Problem)
 	case len(unseen) > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "NotSeen", strings.Join(unseen, "; ")
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "NotMapped", strings.Join(unseen, "; ")
 	case len(moved) > 0:
 		condition.Reason, condition.Message = "Remapped", strings.Join(moved, "; ")
 	}

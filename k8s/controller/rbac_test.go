@@ -32,7 +32,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.untilPods("node-1 [10.9.0.1/32]")
 	network, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
 	must(t, err)
-	f.untilEvents("ClusterNetwork", network, "Normal AsWished Ready is True: ")
+	f.untilEvents("ClusterNetwork", network, "Normal Configured Ready is True: ")
 	f.mapTo("database", "10.70.0.9")
 	f.untilMapping("database", "False NotServed")
 	must(t, f.AddressMappings().Delete(t.Context(), "database", metav1.DeleteOptions{}))

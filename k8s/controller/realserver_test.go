@@ -51,7 +51,7 @@ func TestWhatCannotBeDetectedIsToldNotGuessed(t *testing.T) {
 func TestWhatTheInstallationMayNotSayIsReportedAndChangesNothing(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	stop := f.install("{clusterID: a, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
-	f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 AsWished")
+	f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 Configured")
 	stop()
 	f.install("{clusterID: b, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
 	network := f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 CannotAllocate")
@@ -94,7 +94,7 @@ func TestTheLargestAnnouncementFits(t *testing.T) {
 	}
 	f.lead()
 	f.say("b-0", v1alpha1.GatewayReportStatus{Announcement: a})
-	f.untilCondition("b", "Announced", "True AsGranted")
+	f.untilCondition("b", "Announced", "True Granted")
 }
 
 func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
@@ -114,9 +114,9 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	f.say("b-0", up)
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its node helper has not reported this gateway yet")
 	f.confirm("node-1", true)
-	f.untilCondition("b", "Ready", "True Works packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
+	f.untilCondition("b", "Ready", "True Healthy packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 	f.untilRow("b", "b", "True", "gw.example:51840", "10.1.0.0/16", "10.64.0.0/16", "1400")
-	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
+	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Healthy Ready is True: packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 
 	f.confirm("node-1", false)
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: no answer")

@@ -125,7 +125,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	seen := slices.Concat(s.Prefixes, s.ExternalPrefixes)
 	for _, one := range ranges {
 		if !slices.ContainsFunc(seen, func(p v1alpha1.SeenPrefix) bool { return p.CIDR == one.CIDR }) {
-			return condition.New(metav1.ConditionFalse, "NotSeen", "%s is not mapped in this cluster; see the condition CIDRConflict", one.CIDR)
+			return condition.New(metav1.ConditionFalse, "NotMapped", "%s is not mapped in this cluster; see the condition CIDRConflict", one.CIDR)
 		}
 	}
 	to := r.routes[peering.Name]
@@ -136,7 +136,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 		return condition.New(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so nodes have no gateway to send to; see the condition TunnelUp")
 	}
 	if r.network.WithoutNodes {
-		return condition.New(metav1.ConditionTrue, "GatewaysCarry", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
+		return condition.New(metav1.ConditionTrue, "RoutedByGateways", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
 			linked(peering), len(peering.Status.Gateways))
 	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
@@ -166,7 +166,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 			text += fmt.Sprintf("; on %d of %d nodes, %s takes over a destination that they got later: %s (STRAIT-N013)", c.taken, r.attached, one.SeenAs, c.of)
 		}
 	}
-	return condition.New(metav1.ConditionTrue, "NodesSend", "%s", text)
+	return condition.New(metav1.ConditionTrue, "RoutedByNodes", "%s", text)
 }
 
 // linked returns the number of gateways of a merged Peering that have a link.

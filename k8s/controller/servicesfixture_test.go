@@ -28,7 +28,7 @@ func (f *fixture) joinedAs(own, other string) {
 	f.network(fmt.Sprintf(`{"clusterID": %q, "podCIDRs": ["10.0.0.0/16"], "serviceCIDRs": ["10.96.0.0/16"]}`, own))
 	f.namespace("shop")
 	f.peer(other, 1, "10.0.0.0/16=10.71.0.0/16")
-	f.untilSeen(other, "10.0.0.0/16>10.71.0.0/16 AsTheyAre")
+	f.untilSeen(other, "10.0.0.0/16>10.71.0.0/16 NoConflict")
 	f.link(other+"-0", true)
 }
 

@@ -23,7 +23,7 @@ func (f *fixture) joinedByTwo() {
 	f.Helper()
 	f.joined()
 	f.peer("c", 1, "10.0.0.0/16=10.72.0.0/16")
-	f.untilSeen("c", "10.0.0.0/16>10.72.0.0/16 AsTheyAre")
+	f.untilSeen("c", "10.0.0.0/16>10.72.0.0/16 NoConflict")
 	f.link("c-0", true)
 }
 

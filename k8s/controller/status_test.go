@@ -149,14 +149,14 @@ func TestT7_AnnouncedRangesCaptureNothing(t *testing.T) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
 		f.accept("b", "10.0.0.0/8", "172.16.0.0/12")
-		f.untilSeen("b", "AsTheyAre")
-		f.untilCondition("b", "Announced", "Unknown NotHeard")
+		f.untilSeen("b", "NoConflict")
+		f.untilCondition("b", "Announced", "Unknown NotAnnounced")
 		f.untilCondition("b", "Routed", "False NoRanges")
 
 		f.say("b-0", announces("cluster-b", "10.0.0.0/16", "172.20.0.0/16"))
 		const first = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>10.65.0.0/16 Remapped"
 		f.untilSeen("b", first)
-		f.untilCondition("b", "Announced", "True AsGranted")
+		f.untilCondition("b", "Announced", "True Granted")
 		if got := f.peering("b").Status.ClusterID; got != "cluster-b" {
 			t.Errorf("the cluster ID is %q", got)
 		}
@@ -205,7 +205,7 @@ func TestRangesOfAPeeringKeepTheirAddressesOnceTheyHaveThem(t *testing.T) {
 			must(t, err)
 		}
 		list(v1alpha1.RemotePrefix{CIDR: "172.20.0.0/16"})
-		f.untilSeen("b", "172.20.0.0/16>172.20.0.0/16 AsTheyAre")
+		f.untilSeen("b", "172.20.0.0/16>172.20.0.0/16 NoConflict")
 		f.say("b-0", announces("cluster-b", "172.20.0.0/16", "172.21.0.0/16"))
 		f.untilSeen("b", "172.20.0.0/16>172.20.0.0/16 172.21.0.0/16>10.64.0.0/16 Remapped")
 
@@ -223,8 +223,8 @@ func TestABadAnnouncementChangesNothingElse(t *testing.T) {
 		f.lead()
 		f.peer("c", 1, "10.3.0.0/16")
 		f.peer("b", 1, "10.1.0.0/16")
-		f.untilSeen("c", "10.3.0.0/16>10.3.0.0/16 AsTheyAre")
-		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
+		f.untilSeen("c", "10.3.0.0/16>10.3.0.0/16 NoConflict")
+		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 NoConflict")
 		f.untilCondition("c", "Ready", "False NoGatewayReady")
 		f.untilCondition("b", "Ready", "False NoGatewayReady")
 		b, c := f.peering("b"), f.peering("c")

@@ -23,7 +23,7 @@ func onlyGateway(f *fixture) (s *simulation, stop func()) {
 	stop = f.runs(nil, "v1")
 	f.accept("b", "10.0.0.0/8")
 	f.untilRunning("b-0 v1 ready")
-	f.untilCondition("b", v1alpha1.ConditionAnnounced, "True AsGranted")
+	f.untilCondition("b", v1alpha1.ConditionAnnounced, "True Granted")
 	f.until("a PodDisruptionBudget", func() string {
 		if workloads := f.workloads(); !strings.Contains(workloads, "budget/b") {
 			return workloads

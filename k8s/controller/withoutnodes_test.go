@@ -35,7 +35,7 @@ func (f *fixture) joinedWithoutNodes() {
 	f.network(`{"clusterID": "a", "podCIDRs": ["10.0.0.0/16"], "serviceCIDRs": ["10.96.0.0/16"]}`)
 	f.namespace("shop")
 	f.peer("b", 2, "10.0.0.0/16=10.71.0.0/16")
-	f.untilSeen("b", "10.0.0.0/16>10.71.0.0/16 AsTheyAre")
+	f.untilSeen("b", "10.0.0.0/16>10.71.0.0/16 NoConflict")
 	for i := range 2 {
 		f.carry(fmt.Sprintf("b-%d", i), fmt.Sprintf("10.0.0.%d", 100+i))
 	}
@@ -352,7 +352,7 @@ func TestWithoutNodeHelpersNodesGetNothing(t *testing.T) {
 		stop()
 		f.leadWithoutNodes()
 		f.untilAttached()
-		f.untilCondition("b", v1alpha1.ConditionRouted, "True GatewaysCarry")
+		f.untilCondition("b", v1alpha1.ConditionRouted, "True RoutedByGateways")
 		f.untilCarriedBy("web", "b web/TCP 10.0.0.9 ready")
 		f.until("no claims of nodes", func() string {
 			all, err := f.AddressClaims().List(t.Context(), metav1.ListOptions{})

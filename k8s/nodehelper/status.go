@@ -21,9 +21,9 @@ import (
 const (
 	reasonKernel     = "KernelRefuses"
 	reasonNoLink     = "GatewayWithoutLink"
-	reasonNoAnswer   = "GatewayDoesNotAnswer"
+	reasonNoAnswer   = "GatewayUnreachable"
 	reasonNoGateways = "NoGateways"
-	reasonReady      = "GatewaysAnswer"
+	reasonReady      = "GatewaysReachable"
 )
 
 // maxMessage is the maximum length of messages in the API, in bytes.

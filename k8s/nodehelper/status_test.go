@@ -21,12 +21,12 @@ func TestStatusSaysWhy(t *testing.T) {
 		ready   string // status and reason of the condition
 		message string
 	}{
-		{"all answer", func(in *input) { in.answers = all }, "", "True GatewaysAnswer", "all gateways answer"},
+		{"all answer", func(in *input) { in.answers = all }, "", "True GatewaysReachable", "all gateways answer"},
 		{"no gateways", func(in *input) { in.peerings = nil }, "", "True NoGateways", "there is no gateway to reach"},
-		{"one is silent", func(*input) {}, "", "False GatewayDoesNotAnswer", "gateway b-0: 10.80.0.1 does not answer over geneve to 10.0.1.2; check that its pod runs"},
+		{"one is silent", func(*input) {}, "", "False GatewayUnreachable", "gateway b-0: 10.80.0.1 does not answer over geneve to 10.0.1.2; check that its pod runs"},
 		{"one has no link", func(in *input) { in.peerings[0].Status.Gateways[1].MTU = 0 }, "", "False GatewayWithoutLink", "gateway b-1: the gateway has not reported"},
 		{"the kernel refuses", func(in *input) { in.answers = all }, "node: add link: operation not permitted", "False KernelRefuses", "node: add link: operation not permitted"},
-		{"a range is left out", func(in *input) { in.answers = all; in.peerings[0].Status.Prefixes[0].SeenAs = "10.0.0.0/16" }, "", "True GatewaysAnswer", "all gateways answer. Peering b: seenAs 10.0.0.0/16 is not routed"},
+		{"a range is left out", func(in *input) { in.answers = all; in.peerings[0].Status.Prefixes[0].SeenAs = "10.0.0.0/16" }, "", "True GatewaysReachable", "all gateways answer. Peering b: seenAs 10.0.0.0/16 is not routed"},
 	} {
 		in := example()
 		c.change(&in)

@@ -170,7 +170,7 @@ func probesStage(p *v1alpha1.Peering, links []Link) Stage {
 func announcedStage(p *v1alpha1.Peering, now time.Time) Stage {
 	s := conditionStage("announced", p, v1alpha1.ConditionAnnounced, "the remote cluster has not announced itself yet")
 	if s.Reason == unknown && peering.RemoteOf(p, now).Announced {
-		return Stage{s.Name, Reached, "AsGranted", "the remote cluster announces itself"}
+		return Stage{s.Name, Reached, "Granted", "the remote cluster announces itself"}
 	}
 	return s
 }

@@ -69,7 +69,7 @@ func (w *fixture) node(name string, ready corev1.ConditionStatus) {
 		Index: index, UnderlayAddresses: []v1alpha1.IP{"192.0.2.21"}, InternalAddresses: []v1alpha1.IP{"10.80.0.11"},
 	}}, metav1.CreateOptions{})
 	must(w.T, err)
-	w.says(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "GatewaysAnswer"})
+	w.says(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "GatewaysReachable"})
 }
 
 // says is what the node helper writes.

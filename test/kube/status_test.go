@@ -68,7 +68,7 @@ encapsulations: [vxlan]
 }
 
 // ready is the condition of every resource type with conditions.
-const ready = `{type: Ready, status: "True", reason: AsWished, message: packets pass, lastTransitionTime: "2030-01-01T00:00:00Z"}`
+const ready = `{type: Ready, status: "True", reason: Configured, message: packets pass, lastTransitionTime: "2030-01-01T00:00:00Z"}`
 
 // withStatus creates the sample of a resource and sets its status.
 func withStatus(t *testing.T, resource string) *unstructured.Unstructured {

@@ -136,12 +136,12 @@ func (n *Network) Status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		}
 		s.Gateways = limited(s.Gateways, maxGatewayAddresses)
 	}
-	detected := metav1.Condition{Type: v1alpha1.ConditionDetected, Status: metav1.ConditionTrue, Reason: "Known",
+	detected := metav1.Condition{Type: v1alpha1.ConditionDetected, Status: metav1.ConditionTrue, Reason: "Detected",
 		Message: "the CIDRs of pods, Services and nodes are known", ObservedGeneration: of.Generation}
 	if len(n.undetected) > 0 {
 		detected.Status, detected.Reason, detected.Message = metav1.ConditionFalse, "NotFound", strings.Join(n.undetected, "; ")
 	}
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AsWished",
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Configured",
 		Message: "CIDRs and addresses can be allocated", ObservedGeneration: of.Generation}
 	if n.Problem != "" {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "CannotAllocate", n.Problem
