@@ -14,7 +14,7 @@ import (
 func TestAnAnnouncementIsHeardAsItWasMade(t *testing.T) {
 	made := v1alpha1.Announcement{
 		Revision: 7, ClusterID: "a",
-		Prefixes:  []v1alpha1.CIDR{"10.0.0.0/16", "fd00:10::/48"}, ExternalPrefixes: []v1alpha1.CIDR{"10.70.0.0/16"},
+		Prefixes: []v1alpha1.CIDR{"10.0.0.0/16", "fd00:10::/48"}, ExternalPrefixes: []v1alpha1.CIDR{"10.70.0.0/16"},
 		Gateways: []v1alpha1.AnnouncedGateway{
 			{Name: "b-0", PublicKeys: []v1alpha1.PublicKey{"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="}, Endpoints: []v1alpha1.Endpoint{"gw.example:51840"}},
 			{Name: "b-1", PublicKeys: []v1alpha1.PublicKey{"XcgfvMDKZ8buZIUrAIcmJHgDDB7mGcu7LXzJIdBYdGU="}},

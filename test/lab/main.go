@@ -63,7 +63,7 @@ func alone() (*os.File, error) {
 		return nil, err
 	}
 	for {
-		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != unix.EINTR { // the runtime sends signals to its threads
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) { // the runtime sends signals to its threads
 			break
 		}
 	}
