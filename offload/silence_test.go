@@ -222,3 +222,21 @@ func TestTheNodeIsSilentWhileTheLenderIs(t *testing.T) {
 		})
 	}
 }
+
+// Otherwise the node would stay ready, with all that is lent as its capacity.
+func TestANodeIsLostWhenItsClusterBorrowsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		p, err := j.a.Client(t).Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Spec.Borrow = nil
+		j.a.Add(p)
+		time.Sleep(2 * time.Minute)
+		if ago := j.renewed(t); ago < time.Minute {
+			t.Errorf("its lease was renewed %v ago", ago)
+		}
+	})
+}

@@ -20,7 +20,7 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 	}
 	p, ok := b.peerings.Get(b.Peering)
 	if !ok || p.Spec.Borrow == nil {
-		return nil // nothing is borrowed, so the node is lost
+		return nil // a cluster that borrows nothing has no node to keep
 	}
 	nodes := b.asNode.Nodes()
 	is, err := nodes.Get(ctx, b.node.Name, metav1.GetOptions{})
