@@ -47,7 +47,7 @@ func carriers(members []*member) (live []*member) {
 		best = max(best, m.fit)
 	}
 	for _, m := range members {
-		if m.fit == best && (best != link.Up || m.lane.live || m.steady >= settled) {
+		if m.fit == best && (best != link.Up || m.live || m.steady >= settled) {
 			live = append(live, m)
 		}
 	}
@@ -59,6 +59,6 @@ func carriers(members []*member) (live []*member) {
 	case len(members) == 0:
 		return nil
 	}
-	at := max(slices.IndexFunc(members, func(m *member) bool { return m.lane.live }), 0)
+	at := max(slices.IndexFunc(members, func(m *member) bool { return m.live }), 0)
 	return members[at : at+1]
 }

@@ -30,8 +30,8 @@ type Device struct {
 	poller   *underlay.Poller
 	events   chan wgtun.Event
 	closed   sync.Once
-	lane     atomic.Pointer[lane]  // what this device reads; nil = nothing
-	route    atomic.Pointer[route] // never nil
+	reads    atomic.Bool              // whether this device reads the overlay
+	routing  *atomic.Pointer[routing] // of the gateway
 	injected packetQueue
 	window   underlay.Window // progress of Write
 
@@ -63,41 +63,34 @@ func (d *Device) lastReceived() time.Time {
 	return time.Time{}
 }
 
-// newDevice returns a device that reads no lane.
-func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
+// newDevice returns a device that does not read the overlay.
+func newDevice(g *gateway.Gateway, o *Overlay, h *Host, routes *atomic.Pointer[routing]) (*Device, error) {
 	p, err := underlay.NewPoller()
 	if err != nil {
 		return nil, err
 	}
 	d := &Device{
-		gateway: g, overlay: o, host: h, poller: p,
+		gateway: g, overlay: o, host: h, poller: p, routing: routes,
 		events:  make(chan wgtun.Event, 1),
 		Egress:  gateway.NewEgress(g),
 		Ingress: gateway.NewIngress(g),
 	}
-	d.route.Store(&route{carrier: d})
 	d.read = reader{device: d, egress: d.Egress, out: newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)}
 	d.read.try = d.read.fill
 	d.write = writer{device: d, out: newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen), toHost: inbox{host: h}}
 	return d, nil
 }
 
-// serve makes this device read a lane and no other, nil = none. It may still be reading the one before.
-func (d *Device) serve(l *lane) error {
-	before := d.lane.Swap(l)
-	if before == l {
-		return nil
+// readOverlay makes this device read the overlay, or no longer. It may still be reading a batch.
+func (d *Device) readOverlay(on bool) error {
+	d.reads.Store(on)
+	watch := d.poller.Remove
+	if on {
+		watch = d.poller.Add
 	}
 	var err error
-	if before != nil {
-		for _, s := range before.sources {
-			err = errors.Join(err, d.poller.Remove(s.socket))
-		}
-	}
-	if l != nil {
-		for _, s := range l.sources {
-			err = errors.Join(err, d.poller.Add(s.socket))
-		}
+	for _, s := range d.overlay.incoming.sources {
+		err = errors.Join(err, watch(s.socket))
 	}
 	d.poller.Wake()
 	return err

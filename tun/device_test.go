@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -67,16 +68,27 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(host.close)
-	device, err := newDevice(g, overlay, host)
+	routes := new(atomic.Pointer[routing])
+	device, err := newDevice(g, overlay, host, routes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close() })
-	if err := device.serve(overlay.lanes[0]); err != nil {
+	routes.Store(allOver(device))
+	if err := device.readOverlay(true); err != nil {
 		t.Fatal(err)
 	}
 	device.peerKnown.Store(true)
 	return &fixture{device, node, at}
+}
+
+// allOver returns a routing in which one device sends all packets.
+func allOver(d *Device) *routing {
+	r := new(routing)
+	for bucket := range r.flows {
+		r.flows[bucket] = d
+	}
+	return r
 }
 
 func testConfig() *config.Gateway {

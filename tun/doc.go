@@ -8,13 +8,12 @@
 //	              └──── gateway.Origin ── Host (netstack: ping, streams)
 //
 // A Fabric holds everything of one gateway: the overlay, the host, and one Link (a WireGuard
-// device with one peer) per remote replica, or more while keys are replaced. Each remote replica has
-// a lane: a socket on every address of the overlay, which one of its links reads. The kernel selects
-// the lane by flow. A packet from a node is processed by one goroutine.
+// device with one peer) per remote replica, or more while keys are replaced. One of them reads the overlay, and queues
+// the packets that another one is to send.
 //
 // The files, in the order of the path:
 //
-//	from a node    overlay, lane: sockets ► device, read: egress ► forward: over which link ► packetqueue: another link's
+//	from a node    overlay, incoming: sockets ► device, read: egress ► forward: over which link ► packetqueue: another link's
 //	from a link    write: ingress ► outbox: to nodes ► inbox: to the host
 //	the host       host, hostlimits: netstack ► stream: TCP connections between the hosts of a link
 //	a link         link ► wireguard: device and peer ► linkstate: what is known of it ► call, resolve: handshakes

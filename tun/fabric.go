@@ -64,7 +64,8 @@ type Fabric struct {
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
 	f := &Fabric{Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), names: newResolver(), mux: underlay.NewMux(options.Underlay)}
-	f.director = director{gateway: g, overlay: o, links: &f.links, log: options.Log}
+	f.director = director{gateway: g, links: &f.links, log: options.Log}
+	f.director.routing.Store(new(routing))
 	f.nodes = nodeState{gateway: g, overlay: o, links: &f.links}
 	f.mtus = mtus{gateway: g, links: &f.links, log: options.Log, announce: options.AnnounceMTU}
 	f.prober = prober{links: &f.links, mtu: &f.mtus, clock: f.clock, observe: options.ObserveRTT, changed: make(chan struct{}, 1)}
@@ -75,9 +76,10 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 		return nil, errors.Join(err, o.Close())
 	}
 	f.Relay, f.Streams = f.host.relay, newStreams(f.host, &f.links)
-	f.director.fallback, err = newDevice(g, o, f.host)
+	f.director.fallback, err = newDevice(g, o, f.host, &f.director.routing)
 	if err == nil {
-		err = errors.Join(f.director.fallback.serve(o.lanes[0]), f.Refresh())
+		f.director.reader = f.director.fallback
+		err = errors.Join(f.director.reader.readOverlay(true), f.Refresh())
 	}
 	if err != nil {
 		f.host.close()
@@ -180,7 +182,6 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		return errors.Join(err, f.setAddresses())
 	}
 	f.links.set(next)
-	f.director.retry()
 	f.director.elect(f.clock.now())
 	f.nodes.update(f.clock.now())
 	f.end(old)
@@ -219,7 +220,7 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 
 // openLink starts a link.
 func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
-	d, err := newDevice(f.Gateway, f.Overlay, f.host)
+	d, err := newDevice(f.Gateway, f.Overlay, f.host, &f.director.routing)
 	if err != nil {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}

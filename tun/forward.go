@@ -1,8 +1,6 @@
 package tun
 
 import (
-	"slices"
-
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
@@ -12,28 +10,40 @@ import (
 // 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
 const maxUnsent = 512
 
-// route says which links get what a device reads for the tunnel. Immutable.
-type route struct {
-	carrier *Device   // sends packets without an owner: the device itself, or, while that carries nothing, another one
-	others  []*Device // to the other remote gateways that can be reached
+// routing says over which links packets for the remote cluster leave. Immutable.
+type routing struct {
+	flows     [buckets]*Device // by the hash of the flow; nil without links
+	reachable []*Device        // one for each remote gateway that can be reached
 }
 
-// use replaces the route.
-func (d *Device) use(r route) {
-	if now := d.route.Load(); now.carrier != r.carrier || !slices.Equal(now.others, r.others) {
-		d.route.Store(&r)
+// device returns the device that sends the packets of a flow, by its hash. Nil: there is no link.
+func (r *routing) device(flow uint32) *Device { return r.flows[flow%buckets] }
+
+// share returns the share of the flows that a device sends.
+func (r *routing) share(d *Device) float64 {
+	n := 0
+	for _, other := range r.flows {
+		if other == d {
+			n++
+		}
 	}
+	return float64(n) / buckets
 }
 
 // forward sends a packet of a node into the tunnel: over the link of the remote gateway that owns its destination, else over
-// that of the carrier. What this device is to send itself is dropped while WireGuard has no address for the peer, or sends
+// that of its flow. What this device is to send itself is dropped while WireGuard has no address for the peer, or sends
 // nothing.
-func (r *reader) forward(l *lane, out *gateway.Result) {
-	r.shareHint(out.Hint)
+func (r *reader) forward(in *incoming, out *gateway.Result) {
 	exit := out.Owner
 	if exit == nil {
-		exit = r.route.carrier
+		link := r.routing.device(out.Hash)
+		if link == nil {
+			r.egress.CountDropped(gateway.NoPeer, 1)
+			return
+		}
+		exit = link
 	}
+	r.shareHint(out.Hint, exit)
 	switch {
 	case exit != gateway.Exit(r.device):
 		r.handOver(exit, out.Packet, out.Pieces)
@@ -42,33 +52,33 @@ func (r *reader) forward(l *lane, out *gateway.Result) {
 	case r.unsent >= maxUnsent:
 		r.egress.CountDropped(gateway.TunnelQueue, 1)
 	case out.Pieces != nil:
-		l.pieces = *out.Pieces
+		in.pieces = *out.Pieces
 	default:
 		r.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
 	}
 }
 
-// shareHint queues a copy of a hint, unless nil, for the other remote gateways.
-func (r *reader) shareHint(hint []byte) {
+// shareHint queues a copy of a hint, unless nil, for the remote gateways that do not get its packet.
+func (r *reader) shareHint(hint []byte, exit gateway.Exit) {
 	if hint == nil {
 		return
 	}
-	for _, to := range r.route.others {
-		to.inject(&r.egress.Counters, hint, handedOver)
+	for _, to := range r.routing.reachable {
+		if gateway.Exit(to) != exit {
+			to.inject(&r.egress.Counters, hint, handedOver)
+		}
 	}
 }
 
 // emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
-// receiver's memory, which is not reused before all pieces are written. They are the carrier's if
-// the lane has changed hands since the first.
-func (r *reader) emitPieces(l *lane) {
-	if r.route.carrier != r.device {
-		r.handOver(r.route.carrier, nil, &l.pieces)
-		l.pieces = packet.Pieces{}
-		return
+// receiver's memory, which is not reused before all pieces are written.
+func (r *reader) emitPieces(in *incoming) {
+	if !r.peerKnown { // another device has read the packet
+		r.egress.CountDropped(gateway.NoPeer, 1)
+		in.pieces = packet.Pieces{}
 	}
-	for r.n < len(r.bufs) && l.pieces.Left() {
-		r.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
+	for r.n < len(r.bufs) && in.pieces.Left() {
+		r.emit(in.pieces.Next(r.bufs[r.n][r.offset:]))
 	}
 }
 

@@ -29,7 +29,7 @@ func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
 	}
 	defer overlay.Close()
 	listening := make(map[uint16]gateway.Encapsulation)
-	for _, s := range overlay.lanes[0].sources {
+	for _, s := range overlay.incoming.sources {
 		listening[s.socket.LocalAddr().Port()] = s.encapsulation
 	}
 	if len(listening) != 2 || listening[at.Geneve.Port()] != gateway.Geneve || listening[at.VXLAN.Port()] != gateway.VXLAN {

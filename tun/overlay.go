@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"strait.dev/strait/gateway"
@@ -21,27 +21,16 @@ const sourcePorts = 4
 // Overlay is the gateway's side of the node network: the sockets that receive frames from nodes
 // and those that send frames to nodes.
 //
-// Sending is safe for concurrent use, with one Batch per sender. Receiving is divided into lanes.
+// Sending is safe for concurrent use, with one Batch per sender. One device receives.
 type Overlay struct {
-	senders   [2][]*underlay.Socket // IPv4 and IPv6 underlay; nil = not in use
-	ports     [2]uint16             // by gateway.Encapsulation: where nodes listen
-	addresses []listening
-
-	mu        sync.Mutex // protects the fields below
-	lanes     []*lane    // all that are open, one at least
-	overflows uint64     // of closed lanes
-	paced     bool       // probes are; see underlay.Socket.Pace
+	senders  [2][]*underlay.Socket // IPv4 and IPv6 underlay; nil = not in use
+	ports    [2]uint16             // by gateway.Encapsulation: where nodes listen
+	incoming incoming
 
 	tapping tapping
 	panics  panics
 
 	receiveFailures atomic.Uint64
-}
-
-// listening is an address at which the overlay receives.
-type listening struct {
-	group         *underlay.Group
-	encapsulation gateway.Encapsulation
 }
 
 // OverlayConfig says where to listen. A port of 0 disables the encapsulation; an invalid address
@@ -56,7 +45,7 @@ type OverlayConfig struct {
 // do not fit the node leg are fragmented or refused as inner packets, by gateway.MTUs.Overlay.
 func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	c.Options.ECN, c.Options.DontFragment = true, true
-	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}, lanes: []*lane{newLane()}}
+	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}, incoming: incoming{turns: underlay.NewTurns()}}
 	for encapsulation, listen := range [...]netip.AddrPort{gateway.Geneve: c.Geneve, gateway.VXLAN: c.VXLAN} {
 		if listen.Port() == 0 {
 			continue
@@ -68,8 +57,7 @@ func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	return o, nil
 }
 
-// listen opens the listening sockets of one encapsulation for the first lane, and the sending sockets
-// of its families unless they are open.
+// listen opens the listening sockets of one encapsulation, and the sending sockets of its families unless they are open.
 func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options underlay.Options) error {
 	addresses := []netip.Addr{at.Addr()}
 	if !at.Addr().IsValid() {
@@ -84,8 +72,8 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 			continue
 		}
 		opened++
-		o.addresses = append(o.addresses, listening{s.Classify(underlay.BySource), e})
-		o.lanes[0].add(s, e)
+		s.Classify(underlay.BySource)
+		o.incoming.add(s, e)
 		if err := o.openSenders(a, options); err != nil {
 			return err
 		}
@@ -150,11 +138,8 @@ const manyNodes = 128
 
 // pace says whether probes of nodes may wait for a moment, to be received together.
 func (o *Overlay) pace(on bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.paced = on
-	for _, l := range o.lanes {
-		l.pace(on)
+	for _, s := range o.incoming.sources {
+		s.socket.Pace(on)
 	}
 }
 
@@ -168,13 +153,11 @@ type OverlayCounters struct {
 }
 
 func (o *Overlay) counters() OverlayCounters {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	n := o.overflows
-	for _, l := range o.lanes {
-		n += l.overflows()
+	n := OverlayCounters{ReceiveFailures: o.receiveFailures.Load()}
+	for _, s := range o.incoming.sources {
+		n.Overflows += s.socket.Overflows()
 	}
-	return OverlayCounters{n, o.receiveFailures.Load()}
+	return n
 }
 
 // countFailure counts an error of receiving. The poller reports a closed socket and ends Read.
@@ -187,15 +170,11 @@ func (o *Overlay) countFailure(err error) {
 // Close closes all sockets.
 func (o *Overlay) Close() error {
 	var err error
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, l := range o.lanes {
-		err = errors.Join(err, l.close())
+	for _, s := range o.incoming.sources {
+		err = errors.Join(err, s.socket.Close())
 	}
-	for _, family := range o.senders {
-		for _, s := range family {
-			err = errors.Join(err, s.Close())
-		}
+	for _, s := range slices.Concat(o.senders[:]...) {
+		err = errors.Join(err, s.Close())
 	}
 	return err
 }

@@ -2,7 +2,7 @@ package tun
 
 import "sync"
 
-// packetKind is the kind of a packet that does not come from the link's own lane, in the order in which
+// packetKind is the kind of a packet that the device has not read from the overlay, in the order in which
 // they are sent.
 type packetKind int
 
@@ -14,10 +14,11 @@ const (
 )
 
 // maxQueued limits the packets that wait for one link's Read. ICMP errors and probes are rare compared to forwarded
-// traffic; what other links hand over may be a share of it, and without nodes the host stack sends all traffic.
-var maxQueued = [packetKinds]int{controlPacket: 256, ownPacket: 1024, handedOver: 1024}
+// traffic; what the device that reads the overlay hands over may be all of it, and without nodes the host stack sends all
+// traffic.
+var maxQueued = [packetKinds]int{controlPacket: 256, ownPacket: 1024, handedOver: 4096}
 
-// packetQueue is a bounded queue of packets for the tunnel that do not come from the link's own lane.
+// packetQueue is a bounded queue of packets for the tunnel that the device has not read from the overlay.
 // Any goroutine may call put, only the link's Read calls take.
 type packetQueue struct {
 	mu      sync.Mutex
@@ -40,19 +41,17 @@ func (q *packetQueue) put(b []byte, kind packetKind) bool {
 	return true
 }
 
-// take moves packets into bufs at offset and returns their number. Packets handed over take half of bufs
-// at most, so that those of the link's own lane do not wait for them.
-func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
+// take moves packets into bufs at offset, at most so many of those handed over. It returns the number of all, and of those.
+func (q *packetQueue) take(bufs [][]byte, sizes []int, offset, most int) (taken, handed int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken := 0
 	for kind := range q.packets {
 		packets := &q.packets[kind]
-		room := len(bufs) - taken
+		n := min(len(*packets), len(bufs)-taken)
 		if packetKind(kind) == handedOver {
-			room = min(room, (len(bufs)+1)/2)
+			n = min(n, max(most, 0))
+			handed = n
 		}
-		n := min(len(*packets), room)
 		for _, p := range (*packets)[:n] {
 			sizes[taken] = copy(bufs[taken][offset:], p)
 			taken++
@@ -64,5 +63,5 @@ func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 		clear((*packets)[rest:])
 		*packets = (*packets)[:rest]
 	}
-	return taken
+	return taken, handed
 }

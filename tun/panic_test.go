@@ -122,8 +122,8 @@ func TestF21_APanicForgetsThePiecesInHand(t *testing.T) {
 	if n, err := f.device.Read(bufs, sizes, readOffset); n != 2 || err != nil {
 		t.Errorf("read %d, %v, want the two pieces before the fault", n, err)
 	}
-	if n := f.device.Egress.Dropped(gateway.Panic); n != 1 || f.device.lane.Load().pieces.Left() {
-		t.Errorf("%d panics counted, pieces %v", n, f.device.lane.Load().pieces)
+	if n := f.device.Egress.Dropped(gateway.Panic); n != 1 || f.device.overlay.incoming.pieces.Left() {
+		t.Errorf("%d panics counted, pieces %v", n, f.device.overlay.incoming.pieces)
 	}
 	f.fromNode(t, tcpPacket(pod, remotePod, []byte("behind it"), false))
 	if n, err := f.device.Read(bufs, sizes, readOffset); n != 1 || err != nil || !bytes.HasSuffix(bufs[0][:readOffset+sizes[0]], []byte("behind it")) {

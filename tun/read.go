@@ -14,8 +14,8 @@ import (
 // gateway's own packets.
 const readRounds = 8
 
-// reader takes packets from the lane of a device through the egress journey, into the buffers of WireGuard. It belongs to
-// the goroutine of Read.
+// reader takes packets of nodes through the egress journey, into the buffers of WireGuard or to the links that send them.
+// It belongs to the goroutine of Read.
 type reader struct {
 	device    *Device
 	egress    *gateway.Egress
@@ -26,7 +26,7 @@ type reader struct {
 	bytes     uint64
 	now       time.Time
 	peerKnown bool
-	route     *route
+	routing   *routing
 	full      bool        // the last Read filled all bufs
 	sent      uint64      // data messages that WireGuard had sent when it was last looked at
 	unsent    int         // packets from nodes since that number changed
@@ -37,27 +37,27 @@ type reader struct {
 // fill reads what is available and reports whether there was anything. It does not wait for a
 // fuller batch: waiting costs more latency than the saved calls are worth.
 func (r *reader) fill() bool {
-	d := r.device
+	d, in := r.device, &r.device.overlay.incoming
 	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
-		r.n = d.injected.take(r.bufs, r.sizes, r.offset)
-		l := d.lane.Load()
-		if l == nil {
-			break
-		}
-		r.now = time.Now()
 		if sent := d.window.Sent(); sent != r.sent {
 			r.sent, r.unsent = sent, 0
 		}
-		r.peerKnown = d.knowsPeer()
+		var handed int
+		r.n, handed = d.injected.take(r.bufs, r.sizes, r.offset, maxUnsent-r.unsent)
+		r.unsent += handed
+		if !d.reads.Load() {
+			break
+		}
+		r.now, r.peerKnown = time.Now(), d.knowsPeer()
 		before, bytes := r.n, r.bytes
-		l.mu.Lock()
-		if more = d.lane.Load() == l; more { // else another device reads it now
-			r.route = d.route.Load()
-			more = r.readLane(l)
+		in.mu.Lock()
+		if more = d.reads.Load(); more { // else another device reads it now
+			r.routing = d.routing.Load()
+			more = r.readIncoming(in)
 			r.out.flush() // the memory may be reused once mu is released
 		}
-		l.mu.Unlock()
+		in.mu.Unlock()
 		if n := r.n - before; n > 0 {
 			r.egress.CountForwarded(uint64(n), r.bytes-bytes)
 		}
@@ -71,31 +71,31 @@ func (r *reader) fill() bool {
 	return r.n > 0
 }
 
-// readLane moves datagrams from a lane's sockets through the egress journey until bufs are full,
+// readIncoming moves datagrams from the overlay's sockets through the egress journey until bufs are full,
 // nothing waits, or a journey panicked. It reports whether more may be waiting.
-func (r *reader) readLane(l *lane) (more bool) {
+func (r *reader) readIncoming(in *incoming) (more bool) {
 	o := r.device.overlay
 	var inHand []byte // the current or last frame
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.egress.CountDropped(gateway.Panic, 1)
-			l.pieces = packet.Pieces{}
-			o.panics.report(r.now, fault, inner(inHand, l.current().encapsulation))
+			in.pieces = packet.Pieces{}
+			o.panics.report(r.now, fault, inner(inHand, in.current().encapsulation))
 			more = true
 		}
 	}()
-	if len(l.sources) == 0 {
+	if len(in.sources) == 0 {
 		return false // a gateway without nodes listens for none
 	}
 	short := false // the last batch was, so its source is empty
 	for rounds := readRounds; r.n < len(r.bufs); {
-		if l.pieces.Left() {
-			r.emitPieces(l)
+		if in.pieces.Left() {
+			r.emitPieces(in)
 			continue
 		}
-		if b, size, from, ok := l.turns.NextUnless(l.current().isFrame); ok {
+		if b, size, from, ok := in.turns.NextUnless(in.current().isFrame); ok {
 			inHand = b
-			r.frame(l, b, size, from)
+			r.frame(in, b, size, from)
 			continue
 		}
 		if short && r.n > 0 {
@@ -105,7 +105,7 @@ func (r *reader) readLane(l *lane) (more bool) {
 			return true
 		}
 		r.out.flush() // its packets alias the memory that Fill reuses
-		messages := l.turns.FillAny(r.device.poller, o.countFailure)
+		messages := in.turns.FillAny(r.device.poller, o.countFailure)
 		if messages == 0 {
 			return false
 		}
@@ -116,15 +116,15 @@ func (r *reader) readLane(l *lane) (more bool) {
 }
 
 // frame processes one datagram from a node. size is that of the datagrams into which to segment an inner UDP packet, 0 for none.
-func (r *reader) frame(l *lane, b []byte, size int, from netip.AddrPort) {
-	s := l.current()
+func (r *reader) frame(in *incoming, b []byte, size int, from netip.AddrPort) {
+	s := in.current()
 	if r.out.taps != nil {
 		r.out.taps.see(gateway.OverlayIn, s.socket.LocalAddr(), from, nil, b)
 	}
-	out := r.egress.SuperFrame(b, gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: l.turns.ECN()}, size, r.now)
+	out := r.egress.SuperFrame(b, gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: in.turns.ECN()}, size, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
-		r.forward(l, &out)
+		r.forward(in, &out)
 	case gateway.ToNode:
 		r.out.forward(&out)
 	case gateway.ToHost:

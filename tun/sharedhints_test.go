@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"slices"
 	"testing"
 
 	"strait.dev/strait/test/wait"
@@ -12,29 +13,13 @@ func TestHintsGoToTheOtherRemoteGatewaysThatAreUp(t *testing.T) {
 	a, active, standby := trio(t)
 	defer a.fabric.Close()
 	defer active.fabric.Close()
-	others := func() map[*Device][]*Device {
-		all := make(map[*Device][]*Device)
-		for _, l := range a.fabric.links.all() {
-			all[l.tun] = l.tun.route.Load().others
-		}
-		return all
-	}
 	links := a.fabric.links.all()
-	for i, l := range links {
-		other := links[1-i].tun
-		if o := others()[l.tun]; len(o) != 1 || o[0] != other {
-			t.Errorf("link %d shares hints with %v, want %p", i, o, other)
-		}
+	if r := a.fabric.director.routing.Load().reachable; !slices.Equal(r, []*Device{links[0].tun, links[1].tun}) {
+		t.Errorf("hints are shared with %v, want both links", r)
 	}
-
 	standby.fabric.Close()
-	wait.Until(t, "no link shares hints with the one that is down", func() bool {
-		for _, o := range others() {
-			if len(o) != 0 {
-				return false
-			}
-		}
-		return true
+	wait.Until(t, "no hint is shared with the link that is down", func() bool {
+		return len(a.fabric.director.routing.Load().reachable) == 1
 	})
 }
 
@@ -44,15 +29,18 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	defer a.fabric.Close()
 	d := a.fabric.director.fallback
 	other, another := new(Device), new(Device)
-	r := &reader{device: d, egress: d.Egress, route: &route{carrier: d, others: []*Device{other, another}}}
+	r := &reader{device: d, egress: d.Egress, routing: &routing{reachable: []*Device{other, d, another}}}
 	for _, to := range []*Device{other, another} {
 		to.poller = d.poller
 	}
-	r.shareHint(nil)
-	r.shareHint([]byte("hint"))
+	r.shareHint(nil, d)
+	r.shareHint([]byte("hint"), d)
+	if n := len(d.injected.packets[handedOver]); n != 0 {
+		t.Errorf("the link that sends the packet gets %d hints", n)
+	}
 	for i, to := range []*Device{other, another} {
 		bufs, sizes := [][]byte{make([]byte, 64), make([]byte, 64)}, make([]int, 2)
-		if n := to.injected.take(bufs, sizes, 0); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {
+		if n, _ := to.injected.take(bufs, sizes, 0, maxUnsent); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {
 			t.Errorf("device %d: %d packets, %q", i, n, bufs[0][:sizes[0]])
 		}
 	}

@@ -3,38 +3,39 @@ package tun
 import (
 	"cmp"
 	"slices"
-
-	"strait.dev/strait/underlay"
 )
 
-// spread decides which lane gets the flows of each bucket. Flows move as rarely as possible:
-//
-//   - Each lane has a share of the buckets, in proportion to its weight. When lanes join or leave, or weights
-//     change, only those buckets move that the new shares require.
-//   - Between these, each bucket has a home. While its home cannot forward, it is with another lane; it
-//     is home again when the home can forward. All other buckets stay where they are.
-//
-// The zero value has no lanes.
-type spread struct{ home, now [underlay.Buckets]*lane }
+// buckets is the number of parts into which flows are divided, by their hash.
+const buckets = 256
 
-// share divides the buckets among lanes.
-func (s *spread) share(lanes []*lane) {
-	count := make([]int, len(lanes))
+// spread decides which remote gateway gets the flows of each bucket. Flows move as rarely as possible:
+//
+//   - Each gateway has a share of the buckets, in proportion to its weight. When gateways join or leave, or weights
+//     change, only those buckets move that the new shares require.
+//   - Between these, each bucket has a home. While its home cannot be reached, it is with another gateway; it
+//     is home again when the home can be reached. All other buckets stay where they are.
+//
+// The zero value has no gateways.
+type spread struct{ home, now [buckets]*member }
+
+// share divides the buckets among members.
+func (s *spread) share(members []*member) {
+	count := make([]int, len(members))
 	for bucket, home := range s.home {
-		if i := slices.Index(lanes, home); i >= 0 {
+		if i := slices.Index(members, home); i >= 0 {
 			count[i]++
 		} else {
 			s.home[bucket] = nil
 		}
 	}
-	want := shares(lanes, count)
-	for bucket := underlay.Buckets - 1; bucket >= 0; bucket-- {
-		if i := slices.Index(lanes, s.home[bucket]); i >= 0 && count[i] > want[i] {
+	want := shares(members, count)
+	for bucket := buckets - 1; bucket >= 0; bucket-- {
+		if i := slices.Index(members, s.home[bucket]); i >= 0 && count[i] > want[i] {
 			s.home[bucket] = nil
 			count[i]--
 		}
 	}
-	to := 0 // one lane after the other: neighbours make a short program
+	to := 0
 	for bucket, home := range s.home {
 		if home != nil {
 			continue
@@ -42,35 +43,35 @@ func (s *spread) share(lanes []*lane) {
 		for count[to] == want[to] {
 			to++
 		}
-		s.home[bucket] = lanes[to]
+		s.home[bucket] = members[to]
 		count[to]++
 	}
 }
 
-// shares returns the number of buckets that each lane is to have: all buckets in proportion to the weights, or
-// evenly if all are 0. Those left over by rounding down go to the lanes with the largest remainders, and
+// shares returns the number of buckets that each gateway is to have: all buckets in proportion to the weights, or
+// evenly if all are 0. Those left over by rounding down go to the gateways with the largest remainders, and
 // of these to those that have the most buckets now.
-func shares(lanes []*lane, now []int) []int {
-	weights, total := make([]int, len(lanes)), 0
-	for i, l := range lanes {
-		weights[i] = l.weight
-		total += l.weight
+func shares(members []*member, now []int) []int {
+	weights, total := make([]int, len(members)), 0
+	for i, m := range members {
+		weights[i] = m.weight
+		total += m.weight
 	}
 	if total == 0 {
-		total = len(lanes)
+		total = len(members)
 		for i := range weights {
 			weights[i] = 1
 		}
 	}
-	want, order := make([]int, len(lanes)), make([]int, len(lanes))
-	left := underlay.Buckets
+	want, order := make([]int, len(members)), make([]int, len(members))
+	left := buckets
 	for i, w := range weights {
 		order[i] = i
-		want[i] = underlay.Buckets * w / total
+		want[i] = buckets * w / total
 		left -= want[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(underlay.Buckets*weights[b]%total, underlay.Buckets*weights[a]%total), cmp.Compare(now[b], now[a]))
+		return cmp.Or(cmp.Compare(buckets*weights[b]%total, buckets*weights[a]%total), cmp.Compare(now[b], now[a]))
 	})
 	for _, i := range order[:left] {
 		want[i]++
@@ -78,10 +79,9 @@ func shares(lanes []*lane, now []int) []int {
 	return want
 }
 
-// move moves the buckets to live lanes, of which there is one at least, and reports whether any moved. Buckets that
-// are away from home are divided evenly among the lanes that have them.
-func (s *spread) move(live []*lane) (moved bool) {
-	before := s.now
+// move moves the buckets to live members, of which there is one at least. Buckets that are away from home are divided evenly
+// among the members that have them.
+func (s *spread) move(live []*member) {
 	away, count := make([]int, len(live)), make([]int, len(live))
 	for bucket, home := range s.home {
 		if slices.Contains(live, home) {
@@ -107,5 +107,4 @@ func (s *spread) move(live []*lane) (moved bool) {
 		away[to]++
 		count[to]++
 	}
-	return s.now != before
 }

@@ -7,76 +7,73 @@ import (
 	"time"
 
 	"strait.dev/strait/link"
-	"strait.dev/strait/underlay"
 )
 
-// counts returns the number of buckets of each lane.
-func counts(table [underlay.Buckets]*lane, lanes []*lane) []int {
-	count := make([]int, len(lanes))
+// counts returns the number of buckets of each gateway.
+func counts(table [buckets]*member, gateways []*member) []int {
+	count := make([]int, len(gateways))
 	for _, l := range table {
-		count[slices.Index(lanes, l)]++
+		count[slices.Index(gateways, l)]++
 	}
 	return count
 }
 
 func even(count []int) bool { return slices.Max(count)-slices.Min(count) <= 1 }
 
-func TestTheBucketsAreSpreadEvenlyAndMoveOnlyWithTheirLane(t *testing.T) {
+func TestTheBucketsAreSpreadEvenlyAndMoveOnlyWithTheirGateway(t *testing.T) {
 	t.Parallel()
 	var s spread
-	var lanes []*lane
-	for len(lanes) < 16 { // lanes join
-		joins := new(lane)
-		lanes = append(lanes, joins)
+	var gateways []*member
+	for len(gateways) < 16 { // gateways join
+		joins := new(member)
+		gateways = append(gateways, joins)
 		before := s.now
-		s.share(lanes)
-		s.move(lanes)
-		if got := counts(s.now, lanes); !even(got) {
-			t.Errorf("%d lanes have %v buckets", len(lanes), got)
+		s.share(gateways)
+		s.move(gateways)
+		if got := counts(s.now, gateways); !even(got) {
+			t.Errorf("%d gateways have %v buckets", len(gateways), got)
 		}
 		for bucket, now := range s.now {
 			if before[bucket] != nil && now != before[bucket] && now != joins {
-				t.Fatalf("%d lanes: bucket %d moves between lanes that stay", len(lanes), bucket)
+				t.Fatalf("%d gateways: bucket %d moves between gateways that stay", len(gateways), bucket)
 			}
 		}
 	}
-	for down, l := range lanes { // one is down, and up again
+	for down, l := range gateways { // one is down, and up again
 		all := s.now
-		live := slices.Delete(slices.Clone(lanes), down, down+1)
-		if !s.move(live) || s.move(live) {
-			t.Error("it does not say when buckets move")
-		}
+		live := slices.Delete(slices.Clone(gateways), down, down+1)
+		s.move(live)
 		if got := counts(s.now, live); !even(got) {
-			t.Errorf("without lane %d the others have %v buckets", down, got)
+			t.Errorf("without gateway %d the others have %v buckets", down, got)
 		}
 		for bucket, now := range s.now {
 			if all[bucket] != l && now != all[bucket] {
-				t.Fatalf("bucket %d moves, but its lane is up", bucket)
+				t.Fatalf("bucket %d moves, but its gateway is up", bucket)
 			}
 		}
 		without := s.now
-		second := (down + 5) % len(lanes)
-		s.move(slices.DeleteFunc(slices.Clone(live), func(other *lane) bool { return other == lanes[second] }))
+		second := (down + 5) % len(gateways)
+		s.move(slices.DeleteFunc(slices.Clone(live), func(other *member) bool { return other == gateways[second] }))
 		for bucket, now := range s.now {
-			if without[bucket] != lanes[second] && now != without[bucket] {
-				t.Fatalf("bucket %d moves with another lane", bucket)
+			if without[bucket] != gateways[second] && now != without[bucket] {
+				t.Fatalf("bucket %d moves with another gateway", bucket)
 			}
 		}
-		if s.move(lanes); s.now != all {
-			t.Errorf("lane %d is up again, and its buckets are elsewhere", down)
+		if s.move(gateways); s.now != all {
+			t.Errorf("gateway %d is up again, and its buckets are elsewhere", down)
 		}
 	}
-	for len(lanes) > 1 { // lanes leave
-		leaves, before := lanes[0], s.now
-		lanes = lanes[1:]
-		s.share(lanes)
-		s.move(lanes)
-		if got := counts(s.now, lanes); !even(got) {
-			t.Errorf("%d lanes that stay have %v buckets", len(lanes), got)
+	for len(gateways) > 1 { // gateways leave
+		leaves, before := gateways[0], s.now
+		gateways = gateways[1:]
+		s.share(gateways)
+		s.move(gateways)
+		if got := counts(s.now, gateways); !even(got) {
+			t.Errorf("%d gateways that stay have %v buckets", len(gateways), got)
 		}
 		for bucket, now := range s.now {
 			if before[bucket] != leaves && now != before[bucket] {
-				t.Fatalf("bucket %d moves between lanes that stay", bucket)
+				t.Fatalf("bucket %d moves between gateways that stay", bucket)
 			}
 		}
 	}
@@ -93,14 +90,14 @@ func TestTheBucketsAreSharedByWeight(t *testing.T) {
 		"what is left of rounding": {[]int{1, 1, 1}, []int{86, 85, 85}},
 	} {
 		var s spread
-		var lanes []*lane
+		var gateways []*member
 		for _, w := range c.weights {
-			lanes = append(lanes, &lane{weight: w})
+			gateways = append(gateways, &member{weight: w})
 		}
-		s.share(lanes)
-		s.move(lanes)
-		if got := counts(s.now, lanes); !slices.Equal(got, c.want) {
-			t.Errorf("%s: the lanes have %v buckets, want %v", name, got, c.want)
+		s.share(gateways)
+		s.move(gateways)
+		if got := counts(s.now, gateways); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the gateways have %v buckets, want %v", name, got, c.want)
 		}
 	}
 }
@@ -109,64 +106,64 @@ func TestOnlyTheBucketsThatNewWeightsRequireMove(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 14))
 	var s spread
-	lanes := []*lane{{}, {}, {}, {}, {}}
-	s.share(lanes)
+	gateways := []*member{{}, {}, {}, {}, {}}
+	s.share(gateways)
 	for range 1000 {
-		before, had := s.home, counts(s.home, lanes)
-		for _, l := range lanes {
+		before, had := s.home, counts(s.home, gateways)
+		for _, l := range gateways {
 			l.weight = r.IntN(4)
 		}
-		s.share(lanes)
+		s.share(gateways)
 		moved, least := 0, 0
 		for bucket, home := range s.home {
 			if home != before[bucket] {
 				moved++
 			}
 		}
-		for i, n := range counts(s.home, lanes) {
+		for i, n := range counts(s.home, gateways) {
 			least += max(n-had[i], 0)
 		}
 		if moved != least {
 			t.Fatalf("%d buckets move where %d are enough", moved, least)
 		}
-		if s.share(lanes); counts(s.home, lanes)[0] != 0 && lanes[0].weight == 0 && slices.ContainsFunc(lanes, func(l *lane) bool { return l.weight > 0 }) {
-			t.Fatal("a lane without a weight has buckets")
+		if s.share(gateways); counts(s.home, gateways)[0] != 0 && gateways[0].weight == 0 && slices.ContainsFunc(gateways, func(l *member) bool { return l.weight > 0 }) {
+			t.Fatal("a gateway without a weight has buckets")
 		}
 	}
 }
 
-// The lanes without a weight take what those with one cannot carry, and give it back.
-func TestALaneWithoutAWeightTakesTheBucketsOfOneThatIsDown(t *testing.T) {
+// The gateways without a weight take what those with one cannot carry, and give it back.
+func TestAGatewayWithoutAWeightTakesTheBucketsOfOneThatIsDown(t *testing.T) {
 	t.Parallel()
 	var s spread
-	lanes := []*lane{{}, {weight: 1}, {}, {}}
-	s.share(lanes)
-	s.move(lanes)
-	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 256, 0, 0}) {
-		t.Fatalf("the lanes have %v buckets", got)
+	gateways := []*member{{}, {weight: 1}, {}, {}}
+	s.share(gateways)
+	s.move(gateways)
+	if got := counts(s.now, gateways); !slices.Equal(got, []int{0, 256, 0, 0}) {
+		t.Fatalf("the gateways have %v buckets", got)
 	}
-	others := []*lane{lanes[0], lanes[2], lanes[3]}
+	others := []*member{gateways[0], gateways[2], gateways[3]}
 	s.move(others)
 	if got := counts(s.now, others); !even(got) {
 		t.Errorf("the others have %v buckets", got)
 	}
-	s.move(lanes)
-	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 256, 0, 0}) {
-		t.Errorf("after it is up again the lanes have %v buckets", got)
+	s.move(gateways)
+	if got := counts(s.now, gateways); !slices.Equal(got, []int{0, 256, 0, 0}) {
+		t.Errorf("after it is up again the gateways have %v buckets", got)
 	}
 }
 
-// Two of three lanes have the flows of this gateway, and another gateway has the other two of them: what is divided
-// evenly leaves both lanes of the rest with as many.
-func TestTheBucketsOfALaneThatIsDownAreDividedEvenly(t *testing.T) {
+// Two of three gateways have the flows of this gateway, and another gateway has the other two of them: what is divided
+// evenly leaves both gateways of the rest with as many.
+func TestTheBucketsOfAGatewayThatIsDownAreDividedEvenly(t *testing.T) {
 	t.Parallel()
 	var s spread
-	lanes := []*lane{{weight: 2}, {}, {weight: 1}}
-	s.share(lanes)
-	s.move(lanes)
-	s.move(lanes[1:])
-	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 86, 170}) {
-		t.Errorf("the lanes have %v buckets", got)
+	gateways := []*member{{weight: 2}, {}, {weight: 1}}
+	s.share(gateways)
+	s.move(gateways)
+	s.move(gateways[1:])
+	if got := counts(s.now, gateways); !slices.Equal(got, []int{0, 86, 170}) {
+		t.Errorf("the gateways have %v buckets", got)
 	}
 }
 
@@ -195,7 +192,7 @@ func TestTheGatewaysThatCarryPackets(t *testing.T) {
 	} {
 		var members []*member
 		for _, g := range c.gateways {
-			members = append(members, &member{fit: g.fit, steady: g.up, lane: &lane{live: g.live}})
+			members = append(members, &member{fit: g.fit, steady: g.up, live: g.live})
 		}
 		var got []int
 		for _, m := range carriers(members) {

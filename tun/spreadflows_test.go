@@ -2,11 +2,9 @@ package tun
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -20,7 +18,6 @@ import (
 	"strait.dev/strait/link"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
-	"strait.dev/strait/underlay"
 )
 
 // fan is a gateway with links to several remote gateways, which all are up and stay so until the test
@@ -86,12 +83,9 @@ func (x *fan) hold(t *testing.T) {
 		x.setFit(i, true)
 	}
 	x.elect()
-	x.fabric.director.mu.Lock()
-	defer x.fabric.director.mu.Unlock()
 	for _, l := range x.fabric.links.all() {
 		if !l.active.Load() {
-			t.Fatalf("link %v carries nothing although all are up; one carries all, because no socket could be opened: %t; the kernel knows the lanes: %t; links: %+v",
-				l.identity(), x.fabric.director.single, !x.fabric.director.undirected, x.fabric.Status())
+			t.Fatalf("link %v carries nothing although all are up; links: %+v", l.identity(), x.fabric.Status())
 		}
 	}
 }
@@ -272,7 +266,7 @@ func TestFlowsUseLinksByWeight(t *testing.T) {
 	}
 }
 
-// What waits in the sockets of a link when it goes is sent by another: whether it is down, or removed.
+// What waits in the sockets of the overlay when a link goes is sent by another: whether it is down, or removed.
 func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 	t.Parallel()
 	ignore := func(flow, from, to int) {}
@@ -288,23 +282,22 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 			t.Parallel()
 			x := newFan(t, 2, 32)
 			x.round(t, ignore)
-			links := x.fabric.links.all()
-			l := links[0].tun.lane.Load()
-			l.mu.Lock() // its reader waits
+			links, in := x.fabric.links.all(), &x.fabric.Overlay.incoming
+			in.mu.Lock() // the reader waits
 			for flow, f := range x.flows {
 				if f.at == 0 {
 					x.sendOne(t, flow)
 				}
 			}
 			waiting := x.sent - x.taken
-			wait.Until(t, "packets wait", func() bool { return !l.sources[0].socket.Empty() })
+			wait.Until(t, "packets wait", func() bool { return !in.sources[0].socket.Empty() })
 			gone := make(chan struct{})
 			go func() { goes(x); close(gone) }()
-			wait.Until(t, "the link carries nothing", func() bool { return !links[0].active.Load() || links[0].tun.lane.Load() == nil })
-			l.mu.Unlock()
+			wait.Until(t, "the link carries nothing", func() bool { return x.fabric.director.routing.Load().share(links[0].tun) == 0 })
+			in.mu.Unlock()
 			<-gone
 			x.settle(t, ignore)
-			if waiting == 0 || x.perGateway()[0] != 0 {
+			if waiting == 0 || x.perGateway()[0] != 0 || !links[1].tun.reads.Load() {
 				t.Errorf("%d packets waited, flows are at %v", waiting, x.perGateway())
 			}
 			x.round(t, ignore)
@@ -312,63 +305,45 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 	}
 }
 
-// The kernel may put packets into a socket that was opened a moment ago. The link that is to read it is not
-// up: another one sends them, however long it takes to tell the new one so.
-func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
+// The pieces of a super-packet that are left when its link goes are sent by the one that reads from then on.
+func TestThePiecesOfAPacketInHandAreSentByTheNextReader(t *testing.T) {
 	t.Parallel()
-	x := newFan(t, 2, 32)
-	f := x.fabric
-	l, err := f.Overlay.openLane()
+	f := newFixture(t)
+	f.fromNode(t, tcpPacket(pod, remotePod, make([]byte, 60000), true))
+	bufs, sizes := buffers(4)
+	if n, err := f.device.Read(bufs, sizes, readOffset); n != 4 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	next, err := newDevice(f.device.gateway, f.device.overlay, f.device.host, f.device.routing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.director.mu.Lock()
-	now := f.director.spread.now
-	f.director.mu.Unlock()
-	var all [underlay.Buckets]*lane
-	for bucket := range all {
-		all[bucket] = l
-	}
-	err = f.Overlay.direct(&all)
-	for flow := range x.flows {
-		x.sendOne(t, flow)
-	}
-	wait.Until(t, "packets wait", func() bool { return !l.empty() })
-	added, failed := f.openLink(silent(x.link("b-2", &end{private: newKey()})))
-	if err = errors.Join(err, failed, f.Overlay.direct(&now)); err != nil {
+	defer next.Close()
+	next.peerKnown.Store(true)
+	f.device.routing.Store(allOver(next))
+	if err := errors.Join(f.device.readOverlay(false), next.readOverlay(true)); err != nil {
 		t.Fatal(err)
 	}
-	links := append(slices.Clone(f.links.all()), added)
-	f.links.set(links)
-	x.setFit(0, false)
-	told := *links[0].wg.settings.Load()
-	told.log = slog.New(logged(func(message string) {
-		if message == "link is no longer active" && added.tun.lane.Load() != nil {
-			wait.Until(t, "the added link has read", l.empty)
-		}
-	}))
-	links[0].wg.settings.Store(&told)
-	f.director.elect(f.clock.now())
-	if added.tun.lane.Load() != l {
-		t.Error("the added link has another lane")
+	if n, err := next.Read(bufs, sizes, readOffset); n != 4 || err != nil {
+		t.Errorf("the next reader reads %d pieces, %v", n, err)
 	}
-	x.settle(t, func(flow, from, to int) {})
+	next.peerKnown.Store(false)
+	f.device.routing.Store(new(routing))
+	f.fromNode(t, tcpPacket(pod, remotePod, []byte("without a link"), false))
+	next.inject(&next.Egress.Counters, []byte("own"), ownPacket)
+	wait.Until(t, "the rest is dropped", func() bool {
+		next.inject(&next.Egress.Counters, []byte("own"), ownPacket)
+		next.Read(bufs, sizes, readOffset)
+		return next.Egress.Dropped(gateway.NoPeer) == 2
+	})
 }
 
-// logged is a slog.Handler that passes on messages.
-type logged func(message string)
-
-func (logged) Enabled(context.Context, slog.Level) bool        { return true }
-func (f logged) Handle(_ context.Context, r slog.Record) error { f(r.Message); return nil }
-func (f logged) WithAttrs([]slog.Attr) slog.Handler            { return f }
-func (f logged) WithGroup(string) slog.Handler                 { return f }
-
-// Sockets are opened and closed, and links leave and come back, while packets flow: all of them arrive.
+// Links leave and come back, and one after the other reads the overlay, while packets flow: all of them arrive.
 func TestNoPacketIsLostWhileLinksComeAndGo(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 64)
 	links := []LinkConfig{silent(x.link("b-0", x.far[0])), silent(x.link("b-1", x.far[1]))}
-	absent := silent(x.link("b-2", &end{private: newKey()})) // it has a socket, and is never up
+	absent := silent(x.link("b-2", &end{private: newKey()})) // it is never up
 	changes := make(chan error, 1)
 	go func() {
 		var failed error
@@ -415,30 +390,37 @@ func TestNoPacketIsLostWhileLinksComeAndGo(t *testing.T) {
 	t.Logf("%d packets of each flow", last)
 }
 
-// With one link there is one socket, as if the sockets could not be shared.
-func TestOneLinkSharesItsPortWithNoOther(t *testing.T) {
+// The link that sends most of what nodes send reads the overlay; without links, the fallback does.
+func TestTheLinkWithTheMostFlowsReadsTheOverlay(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 8)
-	if n := len(x.fabric.Overlay.lanes); n != 2 {
-		t.Errorf("2 links have %d lanes", n)
+	weighted := func(first, second int) []LinkConfig {
+		links := []LinkConfig{silent(x.link("b-0", x.far[0])), silent(x.link("b-1", x.far[1]))}
+		links[0].Weight, links[1].Weight = first, second
+		return links
 	}
-	setLinks(t, x.end, silent(x.link("b-1", x.far[1])))
-	if n := len(x.fabric.Overlay.lanes); n != 1 {
-		t.Errorf("1 link has %d lanes", n)
-	}
-	if o, err := OpenOverlay(OverlayConfig{Geneve: x.gateway}); err == nil {
-		o.Close()
-		t.Error("the port of the overlay is shared")
-	}
-	setLinks(t, x.end)
-	x.tellsAt(t)
-}
-
-// tellsAt checks that the fallback reads the last lane.
-func (x *fan) tellsAt(t *testing.T) {
-	t.Helper()
-	if l := x.fabric.Overlay.lanes[0]; x.fabric.director.fallback.lane.Load() != l || l.link != nil {
-		t.Error("no device reads the lane that is left")
+	for _, c := range []struct {
+		name  string
+		links []LinkConfig
+		reads int // the number of the link; -1: none
+	}{
+		{"the second has a weight", weighted(0, 1), 1},
+		{"both have the same", weighted(1, 1), 1},
+		{"the first has more", weighted(2, 1), 0},
+		{"both have the same again", weighted(1, 1), 0},
+		{"there is no link", nil, -1},
+		{"the second alone", weighted(1, 1)[1:], 0},
+	} {
+		setLinks(t, x.end, c.links...)
+		readers := []bool{x.fabric.director.fallback.reads.Load()}
+		for _, l := range x.fabric.links.all() {
+			readers = append(readers, l.tun.reads.Load())
+		}
+		for i, reads := range readers {
+			if reads != (i == c.reads+1) {
+				t.Errorf("%s: the fallback and the links read %v, want link %d", c.name, readers, c.reads)
+			}
+		}
 	}
 }
 
@@ -473,8 +455,8 @@ func TestPacketsOfTheHostAreSpreadOverLinks(t *testing.T) {
 	}
 }
 
-// The fragments of a datagram may have other source ports than its flow, and arrive at several links.
-func TestFragmentsOfAMasqueradedSourceMayArriveAtSeveralLinks(t *testing.T) {
+// The fragments of a datagram may come from several sources of the overlay, and mixed with those of others.
+func TestFragmentsOfAMasqueradedSourceMayArriveMixed(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 32)
 	external := netip.MustParseAddr("10.70.0.1")
@@ -490,14 +472,13 @@ func TestFragmentsOfAMasqueradedSourceMayArriveAtSeveralLinks(t *testing.T) {
 		})
 	}
 	x.round(t, func(flow, from, to int) {})
-	at := func(gateway int) *net.UDPConn { // a source port whose packets use a link
+	at := func(gateway int) *net.UDPConn { // a source port whose flow uses a link
 		i := slices.IndexFunc(x.flows, func(f *spreadFlow) bool { return f.at == gateway })
 		if i < 0 {
 			t.Fatalf("no flow uses the link to gateway %d; flows by gateway: %v", gateway, x.perGateway())
 		}
 		return x.flows[i].socket
 	}
-	// As from several sources at once, so that both links have fragments of each datagram at the same time.
 	for i := range 200 {
 		text := fmt.Sprintf("datagram %03d", i)
 		whole := packet.AppendUDP(nil, netip.AddrPortFrom(masqueraded, uint16(1000+i)), netip.AddrPortFrom(remotePod, 53), append(make([]byte, 100), text...))

@@ -30,7 +30,7 @@ type LinkStatus struct {
 
 // Status returns the state of every link.
 func (f *Fabric) Status() []LinkStatus {
-	now, mtu, flows := f.clock.now(), f.Gateway.Table().MTU(), f.director.devices.Load()
+	now, mtu, flows := f.clock.now(), f.Gateway.Table().MTU(), f.director.routing.Load()
 	var all []LinkStatus
 	for _, l := range f.links.all() {
 		p, path := l.state.copies()

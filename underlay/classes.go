@@ -5,8 +5,11 @@ package underlay
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // An overloaded socket drops what arrives, a probe as well as the flood that fills its queue: the
@@ -27,7 +30,7 @@ const (
 	standingQueue = 100 * time.Millisecond
 	// spreadCalm is how long nothing must overflow before all datagrams go to the first queue again,
 	// and spreadDrain how long the others stay open after that, in case of another overflow. Then they
-	// stop receiving, and from the next review on they are closed as soon as they are empty.
+	// are closed as soon as they are empty.
 	spreadCalm  = 5 * time.Second
 	spreadDrain = time.Second
 
@@ -47,15 +50,15 @@ const (
 	oneQueue phase = iota // all datagrams are in the first queue, but those that are paced
 	sorting               // the kernel puts each datagram in the queue of its class
 	draining              // no longer: the others hold what came before, and may be needed again
-	stopping              // the others receive nothing more
 )
 
 // classes are the queues of a socket. Only its Receiver uses them, except for the fields that say otherwise.
 type classes struct {
-	first  *Socket
-	group  *Group
-	sorted bool                   // the program selects classes; protected by group.mu
-	queues atomic.Pointer[queues] // nil while there is one; changed under Socket.drops
+	first   *Socket
+	program Program
+
+	mu     sync.Mutex             // held while queues open or close, or the kernel gets another program
+	queues atomic.Pointer[queues] // nil while there is one; changed under mu and Socket.drops
 	queued atomic.Bool            // a Poller watches all queues, not only the first socket
 	paced  paced
 
@@ -71,17 +74,8 @@ type classes struct {
 }
 
 // Classify lets the kernel sort datagrams by p while the receive queue overflows, with sockets of the same
-// options. It must be called before NewReceiver. A kernel that cannot do it leaves one queue. The socket
-// is the first of the group that is returned.
-func (s *Socket) Classify(p Program) *Group {
-	g := &Group{classes: p, options: s.options, order: []*Socket{s}}
-	g.options.ReusePort = true
-	for bucket := range g.table {
-		g.table[bucket] = s
-	}
-	s.classes = &classes{first: s, group: g}
-	return g
-}
+// options. It must be called before NewReceiver. A kernel that cannot do it leaves one queue.
+func (s *Socket) Classify(p Program) { s.classes = &classes{first: s, program: p} }
 
 // fill receives the next batch, and reviews the queues from time to time.
 func (k *classes) fill(r *Receiver) (messages int, err error) {
@@ -112,7 +106,7 @@ func (k *classes) takeFirst(r *Receiver) (messages int, err error) {
 // takeTurns receives from the urgent queues, some per batch, and then from the others, each time from another one first, until the
 // batch is full. Only queues that hold something are read.
 func (k *classes) takeTurns(r *Receiver) (messages int, err error) {
-	all, urgent, ordinary := k.queues.Load(), k.group.classes.urgent, k.group.classes.ordinary()
+	all, urgent, ordinary := k.queues.Load(), k.program.urgent, k.program.ordinary()
 	if all == nil { // closed meanwhile
 		return r.take(k.first, 0, ReceiveBatch)
 	}
@@ -149,10 +143,6 @@ func (k *classes) review(now time.Time, full bool) {
 		return
 	}
 	k.checked = now
-	if k.phase == stopping {
-		k.closeEmpty()
-		return
-	}
 	if k.paced.on != k.paced.wanted.Load() && !k.setPaced(now) {
 		return
 	}
@@ -171,77 +161,118 @@ func (k *classes) review(now time.Time, full bool) {
 		if k.gather() {
 			k.calm = now
 		}
-	case k.phase == draining && calm >= spreadDrain && k.paced.on:
-		k.startPace()
-	case k.phase == draining && calm >= spreadDrain:
-		k.stopOthers()
+	case k.phase == draining && calm >= spreadDrain && k.drained():
+		k.useOne()
 	}
 }
 
 // spread starts to sort datagrams. It reports whether it could.
 func (k *classes) spread() bool {
-	k.group.mu.Lock()
-	defer k.group.mu.Unlock()
-	if k.queues.Load() == nil && !k.openOthers() || !k.sort(true) {
+	if !k.direct(sorting, k.paced.on) {
 		return false
 	}
-	k.phase = sorting
 	k.watchQueues(true)
 	return true
 }
 
-// gather puts all datagrams in the first queue. It reports whether it could.
-func (k *classes) gather() bool {
-	k.group.mu.Lock()
-	defer k.group.mu.Unlock()
-	if !k.sort(false) {
+// gather puts all datagrams in the first queue, but those that are paced. It reports whether it could.
+func (k *classes) gather() bool { return k.direct(draining, k.paced.on) }
+
+// drained reports whether the queues are empty that receive nothing any more.
+func (k *classes) drained() bool {
+	return !slices.ContainsFunc(k.others(), func(other *Socket) bool {
+		return !other.Empty() && !(k.paced.on && other == k.pacedQueue())
+	})
+}
+
+// useOne ends the use of the other queues, but of the paced one if there is one.
+func (k *classes) useOne() {
+	k.phase = oneQueue
+	k.watchQueues(false)
+	if k.paced.on {
+		go k.tick()
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closeOthers()
+}
+
+// direct opens the queues, if they are not open, and gives the kernel the program of a phase, and of pacing or not. It reports
+// whether it could; else everything is as before.
+func (k *classes) direct(next phase, paced bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	opens := k.queues.Load() == nil
+	if opens && !k.openOthers() {
 		return false
 	}
-	k.phase = draining
+	code := []unix.SockFilter{queue(0)}
+	six := k.first.local.Addr().Is6()
+	switch {
+	case next == sorting:
+		code = k.program.filter(six)
+	case paced:
+		code = append(k.program.skipIfPaced(1), queue(0), queue(k.program.ordinary()))
+	}
+	filter := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	err := k.first.control(func(fd int) error {
+		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &filter)
+	})
+	if err != nil {
+		if opens {
+			k.closeOthers()
+		}
+		return false
+	}
+	k.phase, k.paced.on = next, paced
 	return true
 }
 
-// sort makes the program select classes, or not, and reports whether it could. group.mu is held.
-func (k *classes) sort(on bool) bool {
-	before := k.sorted
-	k.sorted = on
-	if k.group.attach() != nil {
-		k.sorted = before
-		return false
-	}
-	return true
-}
-
-// openOthers opens the sockets of the other classes. group.mu is held.
+// openOthers opens the sockets of the other classes. The kernel numbers sockets in the order in which they were bound, so that the
+// number of a socket is its class. Until it has a program, it distributes datagrams by a hash. k.mu is held.
 func (k *classes) openOthers() bool {
-	g := k.group
-	if k.first.fd.closing.Load() {
+	if k.first.fd.closing.Load() || k.first.share(1) != nil { // not earlier, so that no other process of this user can share the port
 		return false
 	}
+	options := k.first.options
+	options.ReusePort = true
 	var sockets []*Socket
+	var all *queues
 	var err error
-	for class := 1; class < g.classes.classes && err == nil; class++ {
-		options := g.options
-		if class >= g.classes.ordinary() {
+	for class := 1; class < k.program.classes && err == nil; class++ {
+		if class >= k.program.ordinary() {
 			options.ReceiveBuffer = urgentBuffer
 		}
 		var other *Socket
-		if other, err = g.open(options); err == nil {
+		if other, err = Listen(k.first.local, options); err == nil {
 			sockets = append(sockets, other)
 		}
 	}
-	var all *queues
 	if err == nil {
 		all, err = newQueues(k.first, sockets)
 	}
 	if err != nil {
-		for _, other := range sockets {
-			_ = g.drop(other) // fails only when called twice
-		}
+		k.closeSockets(sockets)
 		return false
 	}
 	k.queues.Store(all)
 	return true
+}
+
+// closeSockets closes sockets of other classes, after which there is one. The kernel gives the number of a closed socket to the
+// last one: so that closes first. A datagram that arrives in that instant can be lost.
+func (k *classes) closeSockets(others []*Socket) {
+	for _, other := range slices.Backward(others) {
+		_ = other.close() // fails only when called twice
+		<-other.fd.closed
+	}
+	_ = k.first.share(0) // the kernel selects no longer, and no other socket can share the port
+}
+
+// share sets SO_REUSEPORT.
+func (s *Socket) share(on int) error {
+	return s.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, on) })
 }
 
 // others returns the sockets of the other classes. k may be nil.
@@ -273,29 +304,7 @@ func (s *Socket) watched() *descriptor {
 	return &s.fd
 }
 
-// stopOthers makes the kernel deliver nothing to the sockets of the other classes.
-func (k *classes) stopOthers() {
-	k.group.mu.Lock()
-	defer k.group.mu.Unlock()
-	for _, other := range k.others() {
-		_ = k.group.stop(other) // then it can receive another datagram in the instant in which it is closed
-	}
-	k.phase = stopping
-}
-
-// closeEmpty closes the sockets of the other classes if they are empty.
-func (k *classes) closeEmpty() {
-	if slices.ContainsFunc(k.others(), func(other *Socket) bool { return !other.Empty() }) {
-		return
-	}
-	k.phase = oneQueue
-	k.group.mu.Lock()
-	defer k.group.mu.Unlock()
-	k.closeOthers()
-}
-
-// closeOthers closes the sockets of the other classes and adds their overflows to those of the first. group.mu is
-// held.
+// closeOthers closes the sockets of the other classes and adds their overflows to those of the first. k.mu is held.
 func (k *classes) closeOthers() {
 	all := k.queues.Load()
 	if all == nil {
@@ -304,11 +313,18 @@ func (k *classes) closeOthers() {
 	k.watchQueues(false)
 	k.first.drops.Lock()
 	defer k.first.drops.Unlock()
-	k.sorted, k.paced.on = false, false
+	k.closeSockets(all.sockets[1:])
 	for _, other := range all.sockets[1:] {
-		_ = k.group.drop(other) // fails only when called twice
 		k.first.drops.total += other.Overflows()
 	}
 	k.queues.Store(nil)
 	all.close()
+}
+
+// close closes the socket and those of its classes.
+func (k *classes) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closeOthers()
+	return k.first.close()
 }

@@ -11,8 +11,8 @@
 //	     UDP_SEGMENT messages without copying, and sends each socket's messages with
 //	     one system call
 //
-// Turns is a Receiver for several sockets. A Group is several sockets on one address, among which the kernel selects by
-// sender; the classes of a socket are more queues, among which it selects by kind while the socket is overloaded.
+// Turns is a Receiver for several sockets. The classes of a socket are more queues, among which the kernel selects by sender or
+// kind while the socket is overloaded.
 //
 // Mux is the WireGuard side of the same parts: a conn.Bind per link, all links on one UDP port.
 //

@@ -15,7 +15,7 @@ const paceInterval = 20 * time.Millisecond
 type paced struct {
 	wanted atomic.Bool // what on is to be
 	due    atomic.Bool // the paced queue is to be read
-	on     bool        // the kernel puts probes in the paced queue; protected by group.mu
+	on     bool        // the kernel puts probes in the paced queue; protected by classes.mu
 }
 
 // Pace says whether the probes of nodes (package nodeprobe) may wait for up to 20 ms, to be received together. A reader with little
@@ -29,24 +29,15 @@ func (s *Socket) Pace(on bool) { s.classes.paced.wanted.Store(on) }
 // setPaced makes the kernel put probes in the paced queue, or no longer, and reports whether it could. What it has put in another
 // queue before is received by turns, as after an overload.
 func (k *classes) setPaced(now time.Time) bool {
-	k.group.mu.Lock()
-	defer k.group.mu.Unlock()
-	if k.queues.Load() == nil && !k.openOthers() {
+	next := draining
+	if k.phase == sorting {
+		next = sorting
+	}
+	if !k.direct(next, k.paced.wanted.Load()) {
 		return false
 	}
-	before := k.paced.on
-	k.paced.on = k.paced.wanted.Load()
-	if k.group.attach() != nil {
-		k.paced.on = before
-		return false
-	}
-	if k.phase == oneQueue {
-		k.phase = draining
-		k.watchQueues(true)
-	}
-	if k.phase == draining {
-		k.calm = now
-	}
+	k.watchQueues(true)
+	k.calm = now
 	return true
 }
 
@@ -54,23 +45,9 @@ func (k *classes) setPaced(now time.Time) bool {
 // urgent classes.
 func (k *classes) pacedQueue() *Socket {
 	if all := k.queues.Load(); all != nil {
-		return all.sockets[k.group.classes.ordinary()]
+		return all.sockets[k.program.ordinary()]
 	}
 	return nil
-}
-
-// startPace begins to read the paced queue at intervals, once all others but the first are empty, into which the kernel puts
-// nothing any more.
-func (k *classes) startPace() {
-	paced := k.pacedQueue()
-	for _, other := range k.others() {
-		if other != paced && !other.Empty() {
-			return
-		}
-	}
-	k.phase = oneQueue
-	k.watchQueues(false)
-	go k.tick()
 }
 
 // tick makes the Receiver read the paced queue at intervals, until a Poller watches it again or it is closed.

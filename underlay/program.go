@@ -16,10 +16,8 @@ import (
 const (
 	bpfLoad      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	bpfLoad16    = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
-	bpfLoad16At  = unix.BPF_LD | unix.BPF_H | unix.BPF_IND // relative to X
 	bpfLoad8     = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS
 	bpfLength    = unix.BPF_LD | unix.BPF_W | unix.BPF_LEN
-	bpfHeader    = unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH // the length of an IPv4 header, into X
 	bpfSave      = unix.BPF_MISC | unix.BPF_TAX
 	bpfXor       = unix.BPF_ALU | unix.BPF_XOR | unix.BPF_X
 	bpfMultiply  = unix.BPF_ALU | unix.BPF_MUL | unix.BPF_K
@@ -27,33 +25,11 @@ const (
 	bpfEqual     = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	bpfGreater   = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K
 	bpfAtLeast   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-	bpfJump      = unix.BPF_JMP | unix.BPF_JA
 	bpfReturn    = unix.BPF_RET | unix.BPF_K
-	bpfTarget    = 0xffff     // no instruction: stands for a jump until the program is complete
 	netOffset    = 0xfff00000 // SKF_NET_OFF
 	sourceOffset = 12         // of the source in an IPv4 header
 	source6      = 8          // and in an IPv6 header
-	header6      = 40         // length of an IPv6 header without extensions
 )
-
-// bucketOf returns code that loads the bucket of a datagram. The kernel of a node derives the source port
-// of a frame from the inner flow; the source address spreads nodes that use one port.
-func bucketOf(six bool) []unix.SockFilter {
-	hash := []unix.SockFilter{
-		{Code: bpfXor},
-		{Code: bpfMultiply, K: hashFactor},
-		{Code: bpfShift, K: 32 - 8},
-	}
-	if !six {
-		return append([]unix.SockFilter{
-			{Code: bpfHeader, K: netOffset},
-			{Code: bpfLoad16At, K: netOffset},
-			{Code: bpfSave},
-			{Code: bpfLoad, K: netOffset + sourceOffset},
-		}, hash...)
-	}
-	return append(append(loadSource6(), unix.SockFilter{Code: bpfSave}, unix.SockFilter{Code: bpfLoad16, K: netOffset + header6}), hash...)
-}
 
 // loadSource6 returns code that loads the four words of an IPv6 source, combined with XOR.
 func loadSource6() []unix.SockFilter {
@@ -64,45 +40,22 @@ func loadSource6() []unix.SockFilter {
 	return code
 }
 
-// choice is an instruction for the values from one up to that of the next choice.
-type choice struct {
-	from uint32
-	then unix.SockFilter
-}
+// queue returns the instruction that selects a queue.
+func queue(class int) unix.SockFilter { return unix.SockFilter{Code: bpfReturn, K: uint32(class)} }
 
-// choicesOf returns the choices for values with these instructions: equal neighbours are one.
-func choicesOf(instructions []unix.SockFilter) []choice {
-	var all []choice
-	for value, then := range instructions {
-		if value == 0 || then != all[len(all)-1].then {
-			all = append(all, choice{uint32(value), then})
-		}
+// choose returns code that selects one of the queues from first to last by the number in A, 0 for the first.
+func choose(first, last int) (code []unix.SockFilter) {
+	for class := first; class < last; class++ {
+		code = append(code, unix.SockFilter{Code: bpfEqual, K: uint32(class - first), Jf: 1}, queue(class))
 	}
-	return all
-}
-
-// maxSkip is how far a conditional jump reaches.
-const maxSkip = 255
-
-// branch returns code that executes the instruction chosen by the value in A.
-func branch(choices []choice) []unix.SockFilter {
-	if len(choices) == 1 {
-		return []unix.SockFilter{choices[0].then}
-	}
-	middle := len(choices) / 2
-	low, high := branch(choices[:middle]), branch(choices[middle:])
-	code := []unix.SockFilter{{Code: bpfAtLeast, Jt: uint8(len(low)), K: choices[middle].from}}
-	if len(low) > maxSkip {
-		code = []unix.SockFilter{{Code: bpfAtLeast, Jf: 1, K: choices[middle].from}, {Code: bpfJump, K: uint32(len(low))}}
-	}
-	return append(append(code, low...), high...)
+	return append(code, queue(last))
 }
 
 // Program selects the class of each datagram, from 0 to classes-1.
 type Program struct {
 	classes int
-	urgent  int                                                        // how many of them, the last ones, are read before the others
-	filter  func(six bool, queues []unix.SockFilter) []unix.SockFilter // queues are the instructions that select them
+	urgent  int // how many of them, the last ones, are read before the others
+	filter  func(six bool) []unix.SockFilter
 	// skipIfPaced returns code that skips so many instructions if Socket.Pace is for the datagram. Nil: for none.
 	skipIfPaced func(instructions uint8) []unix.SockFilter
 }
@@ -118,15 +71,14 @@ const sourceClasses = 8
 // received does not take the gateway for dead.
 var BySource = Program{2 * sourceClasses, sourceClasses, selectBySource, skipIfProbe}
 
-func selectBySource(six bool, queues []unix.SockFilter) []unix.SockFilter {
+func selectBySource(six bool) []unix.SockFilter {
 	hash := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
 	if six {
 		hash = loadSource6()
 	}
 	hash = append(hash, unix.SockFilter{Code: bpfMultiply, K: hashFactor}, unix.SockFilter{Code: bpfShift, K: 32 - 3})
-	data := append(slices.Clone(hash), branch(choicesOf(queues[:sourceClasses]))...)
-	probes := append(hash, branch(choicesOf(queues[sourceClasses:]))...)
-	return slices.Concat(skipIfProbe(uint8(len(data))), data, probes)
+	data := slices.Concat(hash, choose(0, sourceClasses-1))
+	return slices.Concat(skipIfProbe(uint8(len(data))), data, hash, choose(sourceClasses, 2*sourceClasses-1))
 }
 
 // skipIfProbe returns code that skips so many instructions after it if a datagram is a probe of a node. The headers of Geneve
@@ -167,15 +119,15 @@ const ControlSize = 144
 
 // byMessage separates WireGuard's handshake messages and transport messages of ControlSize (class 2)
 // from short transport messages (1) and all others (0).
-var byMessage = Program{3, 0, func(_ bool, queues []unix.SockFilter) []unix.SockFilter {
+var byMessage = Program{3, 0, func(bool) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: bpfLoad8, K: 0},
 		{Code: bpfEqual, K: messageTransport, Jf: 4},
 		{Code: bpfLength},
 		{Code: bpfEqual, K: ControlSize, Jt: 2},
 		{Code: bpfGreater, K: initiationSize, Jt: 2},
-		queues[1],
-		queues[2],
-		queues[0],
+		queue(1),
+		queue(2),
+		queue(0),
 	}
 }, nil}

@@ -97,9 +97,6 @@ func (r *Receiver) Fill() (messages int, err error) {
 	return r.filled, err
 }
 
-// Holds reports whether datagrams of the last Fill are left for Next.
-func (r *Receiver) Holds() bool { return len(r.rest) > 0 || r.opened < r.filled }
-
 // take receives from one socket into some of the messages, and returns their number.
 func (r *Receiver) take(s *Socket, from, to int) (messages int, err error) {
 	if !s.fd.acquire() {

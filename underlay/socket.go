@@ -254,15 +254,14 @@ func (s *Socket) Empty() bool {
 }
 
 // Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
-// datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed. If other sockets of its
-// Group stay open, Direct and then StopReceiving have to exclude it before, or datagrams are lost.
+// datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed.
 //
 // Its port is free when Close returns: Close waits for the running system calls on s, so it must not be called
 // within one.
 func (s *Socket) Close() error {
 	defer func() { <-s.fd.closed }()
 	if s.classes != nil {
-		return s.classes.group.close(s)
+		return s.classes.close()
 	}
 	return s.close()
 }

@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Nodes with different encapsulations send to different sockets of a lane.
+// Nodes with different encapsulations send to different sockets.
 func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 	t.Parallel()
 	local := netip.MustParseAddr("127.0.0.1")
@@ -26,7 +26,7 @@ func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 	}
 	defer node.Close()
 	const maxStreak = 8 // of underlay.Turns
-	l := overlay.lanes[0]
+	in := &overlay.incoming
 	p, err := underlay.NewPoller()
 	if err != nil {
 		t.Fatal(err)
@@ -38,14 +38,14 @@ func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 		}
 	}
 	filled := func() (gateway.Encapsulation, int) {
-		messages := l.turns.FillAny(p, func(err error) { t.Fatal(err) })
+		messages := in.turns.FillAny(p, func(err error) { t.Fatal(err) })
 		for range messages {
-			l.turns.Next()
+			in.turns.Next()
 		}
-		return l.current().encapsulation, messages
+		return in.current().encapsulation, messages
 	}
-	for _, busy := range l.sources {
-		for _, other := range l.sources {
+	for _, busy := range in.sources {
+		for _, other := range in.sources {
 			if other == busy {
 				continue
 			}
@@ -64,9 +64,6 @@ func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 			}
 			for messages := 1; messages > 0; {
 				_, messages = filled()
-			}
-			if !l.empty() {
-				t.Error("no source had a batch, but the lane is not empty")
 			}
 		}
 	}
