@@ -22,3 +22,9 @@ func ParseKey(text string) (Key, error) {
 
 // String returns the key in base64, like `wg`.
 func (k Key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
+
+// UnmarshalText reads what String writes.
+func (k *Key) UnmarshalText(text []byte) (err error) {
+	*k, err = ParseKey(string(text))
+	return err
+}

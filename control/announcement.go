@@ -21,30 +21,30 @@ const (
 // MaxRevision is the highest revision of an announcement.
 const MaxRevision = 1 << 62
 
-// Announcement is what a cluster announces to another about itself.
+// Announcement is what a cluster announces to another about itself. Its JSON is that of version 1.
 type Announcement struct {
-	Revision         int64          // issued by the announcing cluster, rising from 1
-	Cluster          string         // ID of the announcing cluster
-	Gateway          string         // name of the gateway that sends it
-	Prefixes         []netip.Prefix // its pods that the receiver may reach
-	ExternalPrefixes []netip.Prefix // its nodes, gateways, mapped hosts
-	Gateways         []Gateway      // all its gateways for this peering, including the sender
-	Lender           *Lender        // of its pods' capacity; nil: it lends nothing
-	Borrower         string         // fingerprint of its borrower's certificate; empty: it borrows nothing
+	Revision         int64          `json:"revision"`           // issued by the announcing cluster, rising from 1
+	Cluster          string         `json:"cluster"`            // ID of the announcing cluster
+	Gateway          string         `json:"gateway"`            // name of the gateway that sends it
+	Prefixes         []netip.Prefix `json:"prefixes"`           // its pods that the receiver may reach
+	ExternalPrefixes []netip.Prefix `json:"externalPrefixes"`   // its nodes, gateways, mapped hosts
+	Gateways         []Gateway      `json:"gateways"`           // all its gateways for this peering, including the sender
+	Lender           *Lender        `json:"lender,omitempty"`   // of its pods' capacity; nil: it lends nothing
+	Borrower         string         `json:"borrower,omitempty"` // fingerprint of its borrower's certificate; empty: it borrows nothing
 }
 
 // Lender is where a cluster's lender is reached, and the fingerprint of its certificate.
 type Lender struct {
-	Address     netip.Addr // in the announcing cluster's external prefixes
-	Port        int32
-	Fingerprint string
+	Address     netip.Addr `json:"address"` // in the announcing cluster's external prefixes
+	Port        int32      `json:"port"`
+	Fingerprint string     `json:"fingerprint"`
 }
 
 // Gateway is one gateway of the announcing cluster.
 type Gateway struct {
-	Name       string
-	PublicKeys []config.Key // newest first, one or two
-	Endpoints  []string     // host:port, best first; empty: it accepts no connections
+	Name       string       `json:"name"`
+	PublicKeys []config.Key `json:"publicKeys"` // newest first, one or two
+	Endpoints  []string     `json:"endpoints"`  // host:port, best first; empty: it accepts no connections
 }
 
 // Validate checks the form: all limits, all names, and that no address, key or name occurs twice. It does not check
