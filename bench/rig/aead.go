@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/chacha20poly1305"
-	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/bench/measure"
 )
 
 // The sizes of one full TCP segment in a tunnel, in bytes.
@@ -20,7 +21,7 @@ const (
 
 // aead measures WireGuard's cipher: sealing and opening one full segment.
 func aead(d time.Duration) (metrics, error) {
-	runtime.LockOSThread() // threadCPU reads the clock of the thread
+	runtime.LockOSThread() // ThreadTime reads the clock of the thread
 	defer runtime.UnlockOSThread()
 	cipher, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
 	if err != nil {
@@ -29,7 +30,11 @@ func aead(d time.Duration) (metrics, error) {
 	var nonce [chacha20poly1305.NonceSize]byte
 	plain := make([]byte, wireGuardMTU)
 	sealed := make([]byte, 0, wireGuardMTU+cipher.Overhead())
-	segments, start, before := 0, time.Now(), threadCPU()
+	before, err := measure.ThreadTime()
+	if err != nil {
+		return nil, err
+	}
+	segments, start := 0, time.Now()
 	for time.Since(start) < d {
 		for range 100 {
 			sealed = cipher.Seal(sealed[:0], nonce[:], plain, nil)
@@ -39,13 +44,6 @@ func aead(d time.Duration) (metrics, error) {
 		}
 		segments += 100
 	}
-	used := threadCPU() - before
-	return metrics{unitCPU: used.Seconds() / (float64(segments) * segmentPayload / 1e9)}, nil
-}
-
-// threadCPU returns the CPU time of the calling thread.
-func threadCPU() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails only for unknown clocks
-	return time.Duration(t.Nano())
+	after, err := measure.ThreadTime()
+	return metrics{unitCPU: (after - before).Seconds() / (float64(segments) * segmentPayload / 1e9)}, err
 }

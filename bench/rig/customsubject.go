@@ -47,7 +47,7 @@ var Variables = [][2]string{
 func customSubject(s Custom) *Subject {
 	return &Subject{
 		Name: s.Name, translated: true,
-		up: func(r *Rig, t *topology) ([]*process, error) {
+		up: func(r *Rig, t *topology) error {
 			encapsulation := t.a.node.Encapsulation()
 			if err := t.each(func(s, other *site) error {
 				if err := s.joinNode(encapsulation, false); err != nil {
@@ -55,13 +55,13 @@ func customSubject(s Custom) *Subject {
 				}
 				return s.routeNode(other.seenAs)
 			}); err != nil {
-				return nil, err
+				return err
 			}
 			p, err := start("custom-"+s.Name, func(f func() error) error { return f() }, t.gateways, r.dir, customEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				t.processes = []*process{p}
 			}
-			return []*process{p}, nil
+			return err
 		},
 	}
 }

@@ -2,7 +2,7 @@ package rig
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"strait.dev/strait/bench/result"
@@ -88,15 +88,10 @@ func (l limit) worst(all figures) (worst float64, ok bool) {
 	if len(values) == 0 {
 		return 0, false
 	}
-	worst = values[0]
-	for _, v := range values[1:] {
-		if l.atMost {
-			worst = math.Max(worst, v)
-		} else {
-			worst = math.Min(worst, v)
-		}
+	if l.atMost {
+		return slices.Max(values), true
 	}
-	return worst, true
+	return slices.Min(values), true
 }
 
 func (l limit) keeps(v float64) bool {

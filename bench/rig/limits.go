@@ -10,12 +10,12 @@ import (
 // part of the path. Their segments are as long as those of P.
 
 // limitSubject returns a limit whose gateways are set up by up.
-func limitSubject(name string, up func(*Rig, *topology) ([]*process, error)) *Subject {
-	return &Subject{Name: name, up: func(r *Rig, t *topology) ([]*process, error) {
+func limitSubject(name string, up func(*Rig, *topology) error) *Subject {
+	return &Subject{Name: name, up: func(r *Rig, t *topology) error {
 		for _, s := range t.sites() {
 			err := s.pod.IP(fmt.Sprintf("route replace default via %s advmss %d", s.podRouter[0], wireGuardMTU-40))
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
 		return up(r, t)
@@ -24,8 +24,8 @@ func limitSubject(name string, up func(*Rig, *topology) ([]*process, error)) *Su
 
 // plainSubject only routes from end to end.
 func plainSubject() *Subject {
-	return limitSubject(namePlain, func(_ *Rig, t *topology) ([]*process, error) {
-		return nil, t.each(func(s, other *site) error {
+	return limitSubject(namePlain, func(_ *Rig, t *topology) error {
+		return t.each(func(s, other *site) error {
 			if err := s.routePlain(other); err != nil {
 				return err
 			}
@@ -40,9 +40,9 @@ func plainSubject() *Subject {
 // overlaySubject has kernel overlays between nodes and gateways, and routes between
 // the gateways.
 func overlaySubject() *Subject {
-	return limitSubject(nameOverlay, func(_ *Rig, t *topology) ([]*process, error) {
+	return limitSubject(nameOverlay, func(_ *Rig, t *topology) error {
 		encapsulation := t.a.node.Encapsulation()
-		return nil, t.each(func(s, other *site) error {
+		return t.each(func(s, other *site) error {
 			if err := s.joinNode(encapsulation, false); err != nil {
 				return err
 			}
@@ -60,12 +60,12 @@ func overlaySubject() *Subject {
 // wireGuardSubject routes, with WireGuard between the gateways: the kernel's if no program
 // is given.
 func wireGuardSubject(name, program string) *Subject {
-	return limitSubject(name, func(r *Rig, t *topology) ([]*process, error) {
-		device, processes, err := r.wireGuard(t, program, nil)
+	return limitSubject(name, func(r *Rig, t *topology) error {
+		device, err := r.wireGuard(t, program, nil)
 		if err != nil {
-			return processes, err
+			return err
 		}
-		return processes, t.each(func(s, other *site) error {
+		return t.each(func(s, other *site) error {
 			if err := s.routePlain(other); err != nil {
 				return err
 			}

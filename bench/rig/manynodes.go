@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/bench/rig/traffic"
+	"strait.dev/strait/config"
 	"strait.dev/strait/internal/netns"
 )
 
@@ -26,25 +27,18 @@ const (
 	routesPerNode = 20
 )
 
-// extraNode is a configured node in addition to the existing one.
-type extraNode struct {
-	Name                         string
-	Underlay, Internal, External netip.Addr
-	VNI                          int
-	Prefixes                     []netip.Prefix // one for IPv4, the others for IPv6
-}
-
-// extraNodes returns nodes whose addresses do not overlap with others in a topology.
-func extraNodes(n int) []extraNode {
-	nodes := make([]extraNode, n)
+// extraNodes returns nodes in addition to the existing one, whose addresses do not overlap with
+// others in a topology. The first prefix of each is its IPv4 one.
+func extraNodes(n int) []config.Node {
+	nodes := make([]config.Node, n)
 	for i := range nodes {
-		nodes[i] = extraNode{
-			Name:     fmt.Sprintf("spare-%d", i),
-			Underlay: plus("172.16.0.0", i),
-			Internal: plus("10.80.64.0", i),
-			External: plus("10.70.64.0", i),
-			VNI:      1000 + i,
-			Prefixes: []netip.Prefix{netip.PrefixFrom(plus("10.0.64.0", 8*i), 29)},
+		nodes[i] = config.Node{
+			Name:              fmt.Sprintf("spare-%d", i),
+			Underlay:          plus("172.16.0.0", i),
+			VNI:               uint32(1000 + i),
+			Addresses:         []netip.Addr{plus("10.80.64.0", i)},
+			ExternalAddresses: []netip.Addr{plus("10.70.64.0", i)},
+			Prefixes:          []netip.Prefix{netip.PrefixFrom(plus("10.0.64.0", 8*i), 29)},
 		}
 		for k := 1; k < routesPerNode; k++ {
 			address := podCIDRs[1].Addr().As16()
@@ -55,10 +49,9 @@ func extraNodes(n int) []extraNode {
 	return nodes
 }
 
-// pod is the only pod of a node.
-func (n *extraNode) pod() netip.Addr { return n.Prefixes[0].Addr().Next() }
-
-func (n *extraNode) device() string { return fmt.Sprintf("ov%d", n.VNI) }
+// podOf and deviceOf return the only pod and the tunnel device of an extra node.
+func podOf(n config.Node) netip.Addr { return n.Prefixes[0].Addr().Next() }
+func deviceOf(n config.Node) string  { return fmt.Sprintf("ov%d", n.VNI) }
 
 // plus adds n to an IPv4 address.
 func plus(first string, n int) (a netip.Addr) {
@@ -72,23 +65,22 @@ func plus(first string, n int) (a netip.Addr) {
 func manyNodesSubject(binary string) *Subject {
 	s := straitSubject(nameStraitManyNodes, binary, straitShape{extraNodes: manyNodes})
 	start := s.up
-	s.up = func(r *Rig, t *topology) ([]*process, error) {
-		processes, err := start(r, t)
-		if err != nil {
-			return processes, err
+	s.up = func(r *Rig, t *topology) error {
+		if err := start(r, t); err != nil {
+			return err
 		}
 		if err := t.a.gw.IP(route(netip.MustParsePrefix("172.16.0.0/16"), t.a.nodeUnderlay[0], "node")); err != nil {
-			return processes, err
+			return err
 		}
 		var lines strings.Builder
 		for _, n := range extraNodes(activeNodes) {
 			fmt.Fprintf(&lines, "addr add %s/32 dev gw\n", n.Underlay)
-			lines.WriteString(netns.Tunnel("vxlan", n.device(), n.VNI, n.Underlay, t.a.gwUnderlay[0], netns.TunnelMAC(n.Internal)))
-			fmt.Fprintf(&lines, "addr add %s/32 dev %s\n", n.pod(), n.device())
-			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], netns.TunnelMAC(gwInternal[0]), n.device())
-			fmt.Fprintf(&lines, "route add %s via %s dev %s onlink metric %d\n", t.b.seenAs[0], gwInternal[0], n.device(), n.VNI)
+			lines.WriteString(netns.Tunnel("vxlan", deviceOf(n), int(n.VNI), n.Underlay, t.a.gwUnderlay[0], netns.TunnelMAC(n.Addresses[0])))
+			fmt.Fprintf(&lines, "addr add %s/32 dev %s\n", podOf(n), deviceOf(n))
+			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], netns.TunnelMAC(gwInternal[0]), deviceOf(n))
+			fmt.Fprintf(&lines, "route add %s via %s dev %s onlink metric %d\n", t.b.seenAs[0], gwInternal[0], deviceOf(n), n.VNI)
 		}
-		return processes, t.a.node.IP(lines.String())
+		return t.a.node.IP(lines.String())
 	}
 	return s
 }
@@ -99,7 +91,7 @@ func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		s := traffic.Streams{To: p.sees(p.b, 0)}
 		for _, n := range extraNodes(activeNodes) {
-			from := traffic.Source{Address: n.pod(), Device: n.device()}
+			from := traffic.Source{Address: podOf(n), Device: deviceOf(n)}
 			if p.Name != nameStraitManyNodes {
 				from = traffic.Source{Address: p.a.podRouter[0]}
 			}

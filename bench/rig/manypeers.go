@@ -12,19 +12,6 @@ func manyPeersSubject(binary string) *Subject {
 	return straitSubject(nameStraitManyPeers, binary, straitShape{idlePeers: idlePeers})
 }
 
-// idlePeerKeys returns public keys of peers that do not exist.
-func idlePeerKeys(n int) ([]key, error) {
-	keys := make([]key, n)
-	for i := range keys {
-		pair, err := newKeyPair()
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = pair.public
-	}
-	return keys, nil
-}
-
 // perPeering measures the resident memory of one additional peering.
 func perPeering(_ *Rig, p *setting) (metrics, error) {
 	var resident [2]float64

@@ -3,20 +3,22 @@ package rig
 import (
 	"fmt"
 	"slices"
+
+	"strait.dev/strait/bench/measure"
 )
 
 // Optional tests answer additional questions about gateways. The table of demands does not
 // need them.
 
 // frameSizes are the packet sizes of the search for drop rates: bytes of IP packets, in
-// turn. "imix" is the simple IMIX of packet benchmarks: 7 small, 4 medium, 1 large.
+// turn.
 var frameSizes = []struct {
 	name  string
 	sizes []int
 }{
 	{"64", []int{64}},
 	{"1400", []int{1400}},
-	{"imix", []int{64, 64, 570, 64, 64, 570, 64, 570, 64, 64, 570, 1400}},
+	{"imix", measure.IMIX},
 }
 
 // payloadsOf returns the payloads of UDP over IPv4 for packet sizes.

@@ -8,21 +8,21 @@ import "fmt"
 func peerSubject(name, wireGuardGo string, env ...string) *Subject {
 	return &Subject{
 		Name: name, translated: true,
-		up: func(r *Rig, t *topology) ([]*process, error) {
-			device, processes, err := r.wireGuard(t, wireGuardGo, env)
+		up: func(r *Rig, t *topology) error {
+			device, err := r.wireGuard(t, wireGuardGo, env)
 			if err != nil {
-				return processes, err
+				return err
 			}
 			encapsulation := t.a.node.Encapsulation()
 			for i, s := range t.sites() {
 				if err := s.joinNode(encapsulation, false); err != nil {
-					return processes, err
+					return err
 				}
 				if err := s.routeNode(t.other(s).seenAs); err != nil {
-					return processes, err
+					return err
 				}
 				if err := s.joinKernelGateway(encapsulation); err != nil {
-					return processes, err
+					return err
 				}
 				// Both clusters have the same pod CIDR: the route of a packet depends on
 				// where it came from.
@@ -31,13 +31,13 @@ route add default dev %[2]s table 100
 rule add iif %[2]s lookup 101
 route add %[3]s via %[4]s dev %[1]s table 101
 `, overlayName, device[i], podCIDRs[0], nodeInternal[0])); err != nil {
-					return processes, err
+					return err
 				}
 				if err := s.gw.run(peerRules(t.other(s), device[i]), "nft", "-f", "-"); err != nil {
-					return processes, err
+					return err
 				}
 			}
-			return processes, nil
+			return nil
 		},
 	}
 }

@@ -31,6 +31,15 @@ func (n *namespace) start(group *cgroup, logs string, env []string, configure fu
 	return start(n.role, n.In, group, logs, env, configure, command...)
 }
 
+// startGateway starts a program in a gateway's namespace, and adds it to the gateways' processes.
+func (t *topology) startGateway(s *site, logs string, env []string, command ...string) error {
+	p, err := s.gw.start(t.gateways, logs, env, nil, command...)
+	if err == nil {
+		t.processes = append(t.processes, p)
+	}
+	return err
+}
+
 // start starts a program, with a role in the name of its log, where in runs a function.
 func start(role string, in func(func() error) error, group *cgroup, logs string, env []string, configure func(*exec.Cmd) error, command ...string) (*process, error) {
 	shell := append([]string{"-c", join, strings.Join(group.processFiles(), " ")}, command...)

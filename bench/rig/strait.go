@@ -1,19 +1,22 @@
 package rig
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"text/template"
+	"time"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/internal/netns"
 )
 
-// unprivileged is the user ID of strait's gateways.
-const unprivileged = 65534
+const (
+	unprivileged = 65534 // user ID of strait's gateways
+	straitPort   = 51840 // their WireGuard port
+)
 
 // straitShape is how a pair of gateways differs from the default.
 type straitShape struct {
@@ -27,184 +30,111 @@ type straitShape struct {
 func straitSubject(name, binary string, shape straitShape) *Subject {
 	return &Subject{
 		Name: name, translated: true, v6: shape.v6, dualStack: true,
-		up: func(r *Rig, t *topology) (gateways []*process, err error) {
+		up: func(r *Rig, t *topology) error {
 			encapsulation := t.a.node.Encapsulation()
 			if shape.extraNodes > 0 {
 				encapsulation = "vxlan"
 			}
-			keys, err := newKeyPairs()
+			keys, err := newKeyPairs(2)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			idle, err := idlePeerKeys(shape.idlePeers)
+			idle, err := newKeyPairs(shape.idlePeers)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for i, s := range t.sites() {
 				if err := s.joinNode(encapsulation, shape.v6); err != nil {
-					return gateways, err
+					return err
 				}
 				if err := s.routeNode(t.other(s).seenAs); err != nil {
-					return gateways, err
+					return err
 				}
-				c := straitConfig{
-					site: s, other: t.other(s), v6: shape.v6, Encapsulation: encapsulation,
-					Spare: extraNodes(shape.extraNodes), PeerKey: keys[1-i].public,
-				}
+				c := straitConfig(s, t.other(s), encapsulation, shape, keys[1-i].public)
 				if s == t.a {
-					c.IdlePeerKeys = idle
+					addIdlePeers(c, idle)
 				}
-				g, err := r.startStrait(t, s, binary, &c, keys[i].private)
-				if err != nil {
-					return gateways, err
+				if err := r.startStrait(t, s, binary, c, keys[i].private); err != nil {
+					return err
 				}
-				gateways = append(gateways, g)
 			}
-			return gateways, nil
+			return nil
 		},
 	}
 }
 
 // startStrait starts one gateway from a configuration.
-func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, private key) (*process, error) {
+func (r *Rig) startStrait(t *topology, s *site, binary string, c *config.Gateway, private [32]byte) error {
 	dir, err := r.folder(t, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.PrivateKeyFile = filepath.Join(dir, "private.key")
-	if err := os.WriteFile(c.PrivateKeyFile, []byte(private.String()+"\n"), 0o400); err != nil {
-		return nil, err
+	c.WireGuard.PrivateKeyFile = filepath.Join(dir, "private.key")
+	if err := os.WriteFile(c.WireGuard.PrivateKeyFile, []byte(base64.StdEncoding.EncodeToString(private[:])+"\n"), 0o400); err != nil {
+		return err
 	}
-	if err := os.Chown(c.PrivateKeyFile, unprivileged, unprivileged); err != nil {
-		return nil, err
+	if err := os.Chown(c.WireGuard.PrivateKeyFile, unprivileged, unprivileged); err != nil {
+		return err
 	}
-	var text strings.Builder
-	if err := straitTemplate.Execute(&text, c); err != nil {
-		return nil, err
+	text, err := c.YAML()
+	if err != nil {
+		return err
 	}
 	file := filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-		return nil, err
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return err
 	}
 	id := strconv.Itoa(unprivileged)
-	return s.gw.start(t.gateways, dir, nil, nil,
+	return t.startGateway(s, dir, nil,
 		"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--inh-caps=-all", "--ambient-caps=-all",
 		"--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL", binary, "gateway", "--config", file)
 }
 
-// straitConfig is the input of the configuration template.
-type straitConfig struct {
-	site, other    *site
-	v6             bool
-	Encapsulation  string
-	Spare          []extraNode
-	PrivateKeyFile string
-	PeerKey        key
-	IdlePeerKeys   []key
+// folder creates a directory for the files of one gateway, which every user may enter.
+func (r *Rig) folder(t *topology, s *site) (string, error) {
+	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%s", t.subject, s.name))
+	return dir, os.MkdirAll(dir, 0o755)
 }
 
-func (c *straitConfig) outer() int {
-	if c.v6 {
-		return 1
+// straitConfig returns the configuration of a site's gateway, without its private key.
+func straitConfig(s, other *site, encapsulation string, shape straitShape, peer config.Key) *config.Gateway {
+	outer := 0
+	if shape.v6 {
+		outer = 1
 	}
-	return 0
-}
-
-func (c *straitConfig) Name() string      { return c.site.name }
-func (c *straitConfig) OtherName() string { return c.other.name }
-func (c *straitConfig) Node() netip.Addr  { return c.site.nodeUnderlay[c.outer()] }
-func (c *straitConfig) VNI() int          { return vni }
-func (c *straitConfig) Port() uint16      { return straitPort }
-
-func (c *straitConfig) Listen(encapsulation string) string {
-	return netip.AddrPortFrom(c.site.gwUnderlay[c.outer()], netns.TunnelPorts[encapsulation]).String()
-}
-
-func (c *straitConfig) Endpoint() string {
-	return netip.AddrPortFrom(c.other.wan[c.outer()], straitPort).String()
-}
-
-func (c *straitConfig) Addresses() pair         { return gwInternal }
-func (c *straitConfig) ExternalAddresses() pair { return gwExternal }
-func (c *straitConfig) NodeAddresses() pair     { return nodeInternal }
-func (c *straitConfig) NodeExternal() pair      { return nodeExternal }
-func (c *straitConfig) PodNet() pair4and6       { return c.site.podNet }
-func (c *straitConfig) Pods() pair4and6         { return podCIDRs }
-func (c *straitConfig) External() pair4and6     { return externalCIDRs }
-func (c *straitConfig) SeenAs() pair4and6       { return c.other.seenAs }
-func (c *straitConfig) ExternalSeenAs() pair4and6 {
-	return c.other.externalSeenAs
-}
-
-// straitPort is the gateways' WireGuard port.
-const straitPort = 51840
-
-// list formats addresses or prefixes for YAML.
-func list(of any) string {
-	var all []string
-	add := func(s fmt.Stringer) { all = append(all, strconv.Quote(s.String())) }
-	switch of := of.(type) {
-	case pair:
-		add(of[0])
-		add(of[1])
-	case pair4and6:
-		add(of[0])
-		add(of[1])
-	case []netip.Prefix:
-		for _, p := range of {
-			add(p)
-		}
+	c := &config.Gateway{
+		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: s.name,
+		Overlay: config.Overlay{
+			Listen:      config.ListenAddress{Addr: s.gwUnderlay[outer], Port: netns.TunnelPorts["geneve"]},
+			VXLANListen: config.ListenAddress{Addr: s.gwUnderlay[outer], Port: netns.TunnelPorts["vxlan"]},
+			Addresses:   gwInternal[:], ExternalAddresses: gwExternal[:],
+			Nodes: append([]config.Node{{
+				Name: "node", Underlay: s.nodeUnderlay[outer], VNI: vni,
+				Addresses: nodeInternal[:], ExternalAddresses: nodeExternal[:], Prefixes: s.podNet[:],
+			}}, extraNodes(shape.extraNodes)...),
+		},
+		WireGuard: config.WireGuard{ListenPort: straitPort, Peers: []config.Peer{{
+			Name: other.name + "-0", PublicKey: peer, PersistentKeepalive: 25 * time.Second,
+			Endpoint: netip.AddrPortFrom(other.wan[outer], straitPort).String(),
+		}}},
+		Local:         config.Local{Prefixes: podCIDRs[:], ExternalPrefixes: externalCIDRs[:]},
+		Remote:        config.Remote{Cluster: other.name},
+		Observability: config.Observability{Listen: config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: 8080}},
 	}
-	return "[" + strings.Join(all, ", ") + "]"
+	for i := range c.Overlay.Nodes {
+		c.Overlay.Nodes[i].Encapsulation = config.Encapsulation(encapsulation)
+	}
+	for f := range podCIDRs {
+		c.Remote.Prefixes = append(c.Remote.Prefixes,
+			config.RemotePrefix{CIDR: podCIDRs[f], SeenAs: other.seenAs[f]},
+			config.RemotePrefix{CIDR: externalCIDRs[f], SeenAs: other.externalSeenAs[f]})
+	}
+	return c
 }
 
-var straitTemplate = template.Must(template.New("gateway.yaml").Funcs(template.FuncMap{"list": list}).Parse(`apiVersion: strait.dev/v1alpha1
-kind: GatewayConfig
-cluster: {{.Name}}
-overlay:
-  listen: "{{.Listen "geneve"}}"
-  vxlanListen: "{{.Listen "vxlan"}}"
-  addresses: {{list .Addresses}}
-  externalAddresses: {{list .ExternalAddresses}}
-  nodes:
-  - name: node
-    underlay: "{{.Node}}"
-    encapsulation: {{.Encapsulation}}
-    vni: {{.VNI}}
-    addresses: {{list .NodeAddresses}}
-    externalAddresses: {{list .NodeExternal}}
-    prefixes: {{list .PodNet}}
-{{- range .Spare}}
-  - name: {{.Name}}
-    underlay: "{{.Underlay}}"
-    encapsulation: {{$.Encapsulation}}
-    vni: {{.VNI}}
-    addresses: ["{{.Internal}}"]
-    externalAddresses: ["{{.External}}"]
-    prefixes: {{list .Prefixes}}
-{{- end}}
-wireguard:
-  listenPort: {{.Port}}
-  privateKeyFile: {{.PrivateKeyFile}}
-  peers:
-  - name: {{.OtherName}}-0
-    publicKey: "{{.PeerKey}}"
-    endpoint: "{{.Endpoint}}"
-    persistentKeepalive: 25s
-{{- range $i, $key := .IdlePeerKeys}}
-  - name: idle-{{$i}}
-    publicKey: "{{$key}}"
-{{- end}}
-local:
-  prefixes: {{list .Pods}}
-  externalPrefixes: {{list .External}}
-remote:
-  cluster: {{.OtherName}}
-  prefixes:
-  - {cidr: "{{index .Pods 0}}", seenAs: "{{index .SeenAs 0}}"}
-  - {cidr: "{{index .Pods 1}}", seenAs: "{{index .SeenAs 1}}"}
-  - {cidr: "{{index .External 0}}", seenAs: "{{index .ExternalSeenAs 0}}"}
-  - {cidr: "{{index .External 1}}", seenAs: "{{index .ExternalSeenAs 1}}"}
-observability:
-  listen: "127.0.0.1:8080"
-`))
+// addIdlePeers adds peers that never connect.
+func addIdlePeers(c *config.Gateway, keys []keyPair) {
+	for i, k := range keys {
+		c.WireGuard.Peers = append(c.WireGuard.Peers, config.Peer{Name: fmt.Sprintf("idle-%d", i), PublicKey: k.public})
+	}
+}

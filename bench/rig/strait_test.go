@@ -9,59 +9,36 @@ import (
 	"strait.dev/strait/internal/netns"
 )
 
-func TestConfigurationsAreValid(t *testing.T) {
-	t.Parallel()
-	for _, spare := range []int{0, manyNodes} {
-		a, b := siteA(), siteB()
-		keys, err := newKeyPair()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v6 := range []bool{false, true} {
-			c := straitConfig{
-				site: a, other: b, v6: v6, Encapsulation: "vxlan", Spare: extraNodes(spare),
-				PrivateKeyFile: "/private.key", PeerKey: keys.public,
-			}
-			var text strings.Builder
-			if err := straitTemplate.Execute(&text, &c); err != nil {
-				t.Fatal(err)
-			}
-			g, err := config.Parse([]byte(text.String()))
-			if err != nil {
-				t.Fatalf("%d extra nodes, IPv6 outside %v: %v", spare, v6, err)
-			}
-			if got, want := len(g.Overlay.Nodes), spare+1; got != want {
-				t.Errorf("%d nodes, want %d", got, want)
-			}
-		}
-	}
-}
-
-func TestOnlyGatewayAHasIdlePeers(t *testing.T) {
-	t.Parallel()
-	keys, err := idlePeerKeys(idlePeers)
+// configured returns the configuration as a gateway reads it.
+func configured(t *testing.T, c *config.Gateway) *config.Gateway {
+	t.Helper()
+	c.WireGuard.PrivateKeyFile = "/private.key"
+	text, err := c.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []straitConfig{
-		{site: siteA(), other: siteB(), IdlePeerKeys: keys},
-		{site: siteB(), other: siteA()},
-	} {
-		own, err := newKeyPair()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Encapsulation, c.PrivateKeyFile, c.PeerKey = "geneve", "/private.key", own.public
-		var text strings.Builder
-		if err := straitTemplate.Execute(&text, &c); err != nil {
-			t.Fatal(err)
-		}
-		g, err := config.Parse([]byte(text.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := len(g.WireGuard.Peers), 1+len(c.IdlePeerKeys); got != want {
-			t.Errorf("gateway %s has %d peers, want %d", c.Name(), got, want)
+	g, err := config.Parse(text)
+	if err == nil {
+		err = g.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestConfigurationsAreValid(t *testing.T) {
+	t.Parallel()
+	keys, err := newKeyPairs(1 + idlePeers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shape := range []straitShape{{}, {v6: true}, {extraNodes: manyNodes}, {idlePeers: idlePeers}} {
+		c := straitConfig(siteA(), siteB(), "vxlan", shape, keys[0].public)
+		addIdlePeers(c, keys[1:1+shape.idlePeers])
+		g := configured(t, c)
+		if len(g.Overlay.Nodes) != 1+shape.extraNodes || len(g.WireGuard.Peers) != 1+shape.idlePeers {
+			t.Errorf("%+v: %d nodes, %d peers", shape, len(g.Overlay.Nodes), len(g.WireGuard.Peers))
 		}
 	}
 }

@@ -13,9 +13,9 @@ type Subject struct {
 	// translated: each cluster maps the other's pods to another prefix. With limits it uses
 	// their real addresses.
 	translated bool
-	v6         bool // node links and the tunnel run over IPv6
-	dualStack  bool // carries IPv6 between the pods
-	up         func(*Rig, *topology) ([]*process, error)
+	v6         bool                        // node links and the tunnel run over IPv6
+	dualStack  bool                        // carries IPv6 between the pods
+	up         func(*Rig, *topology) error // sets up the gateways, and adds their processes
 }
 
 // Names of the built-in subjects.
@@ -46,8 +46,7 @@ func (s *Subject) sees(other *site, f int) netip.Addr {
 type setting struct {
 	*Subject
 	*topology
-	processes []*process // of the gateways
-	running   map[*namespace]*end
+	running map[*namespace]*end
 }
 
 // place builds the topology of a subject, starts its gateways and ends, and waits until
@@ -57,7 +56,7 @@ func (r *Rig) place(s *Subject) (p *setting, err error) {
 	if p.topology, err = r.newTopology(s.Name); err != nil {
 		return p, err
 	}
-	if p.processes, err = s.up(r, p.topology); err != nil {
+	if err := s.up(r, p.topology); err != nil {
 		return p, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return p, r.awaitTraffic(p)

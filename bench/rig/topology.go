@@ -57,7 +57,8 @@ type topology struct {
 	subject        string
 	a, b           *site
 	namespaces     []*namespace
-	gateways, ends *cgroup // the control groups of the gateways and of the traffic processes
+	gateways, ends *cgroup    // the control groups of the gateways and of the traffic processes
+	processes      []*process // of the gateways
 }
 
 func siteA() *site {

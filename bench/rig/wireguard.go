@@ -21,15 +21,15 @@ const (
 
 // wireGuard creates a WireGuard device in both gateways' namespaces and connects them.
 // program is wireguard-go, or empty for the kernel's; env is added to its environment.
-func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]string, processes []*process, err error) {
+func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]string, err error) {
 	if program != "" {
 		if _, err := exec.LookPath(program); err != nil {
-			return device, nil, fmt.Errorf("wireguard-go of the peer: %w; build it in a clone with: go build -o bin/wireguard-go golang.zx2c4.com/wireguard, and name it with --wireguard-go", err)
+			return device, fmt.Errorf("wireguard-go of the peer: %w; build it in a clone with: go build -o bin/wireguard-go golang.zx2c4.com/wireguard, and name it with --wireguard-go", err)
 		}
 	}
-	keys, err := newKeyPairs()
+	keys, err := newKeyPairs(2)
 	if err != nil {
-		return device, nil, err
+		return device, err
 	}
 	for i, s := range t.sites() {
 		// wireguard-go's control sockets of all namespaces are in one directory.
@@ -41,30 +41,28 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 		}
 		if program == "" {
 			if err := s.gw.IP("link add " + device[i] + " type wireguard"); err != nil {
-				return device, processes, err
+				return device, err
 			}
 			if err := s.gw.genl(func(k *genl.Conn) error { return k.SetWireGuard(device[i], c) }); err != nil {
-				return device, processes, err
+				return device, err
 			}
 		} else {
 			dir, err := r.folder(t, s)
 			if err != nil {
-				return device, processes, err
+				return device, err
 			}
-			p, err := s.gw.start(t.gateways, dir, append(env, "LOG_LEVEL=error"), nil, program, "-f", device[i])
-			if err != nil {
-				return device, processes, err
+			if err := t.startGateway(s, dir, append(env, "LOG_LEVEL=error"), program, "-f", device[i]); err != nil {
+				return device, err
 			}
-			processes = append(processes, p)
-			if err := configureProgram(device[i], p, c); err != nil {
-				return device, processes, err
+			if err := configureProgram(device[i], t.processes[i], c); err != nil {
+				return device, err
 			}
 		}
 		if err := s.gw.IP(fmt.Sprintf("link set %s mtu %d up", device[i], wireGuardMTU)); err != nil {
-			return device, processes, err
+			return device, err
 		}
 	}
-	return device, processes, nil
+	return device, nil
 }
 
 // everything is the AllowedIPs of each end: all addresses.
