@@ -62,7 +62,7 @@ func (p *Path) Trial(datagrams [][]byte, rate float64, d time.Duration, c *Count
 		sent, _ := batch.Flush()
 		return sent
 	})
-	t.Received = p.settle(clock, c, t.Sent)
+	t.Received = Settle(clock, func() int { return int(c.packets.Load()) }, t.Sent, p.quiet())
 	return t
 }
 
@@ -73,18 +73,19 @@ func (p *Path) put(m Mark, datagram []byte) {
 	}
 }
 
-// settle waits until everything has arrived, or nothing more arrives.
-func (p *Path) settle(clock measure.Pacer, c *Counter, sent int) (received int) {
+// Settle waits until count has reached all, or has not changed for quiet, but not for long, and
+// returns it.
+func Settle(clock measure.Pacer, count func() int, all int, quiet time.Duration) (counted int) {
 	begin := clock.Now()
 	last, since := 0, begin
 	for {
 		now := clock.Now()
-		received = int(c.packets.Load())
-		if received != last {
-			last, since = received, now
+		counted = count()
+		if counted != last {
+			last, since = counted, now
 		}
-		if received >= sent || now-since > p.quiet() || now-begin > patient*p.quiet() {
-			return received
+		if counted >= all || now-since > quiet || now-begin > patient*quiet {
+			return counted
 		}
 		clock.SleepUntil(now + time.Millisecond)
 	}

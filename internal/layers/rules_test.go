@@ -46,7 +46,8 @@ var layers = [][]string{
 	{"internal/freeport"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
-	{"bench/traffic", "bench/report", "bench/rig/traffic"},
+	{"bench/traffic", "bench/report"},
+	{"bench/rig/traffic"},
 	{"bench", "bench/rig", "operate/benchmark"},
 	{"cmd/strait"},
 }

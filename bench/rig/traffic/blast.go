@@ -16,14 +16,11 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 	runtime.LockOSThread() // the clock blocks the thread, a thousand times per second or more
 	defer runtime.UnlockOSThread()
 	measure.Sharp()
-	local, port := netip.IPv4Unspecified(), uint16(portUDPSink)
-	if b.To.Is6() {
-		local = netip.IPv6Unspecified()
-	}
+	port := uint16(portUDPSink)
 	if b.Segment {
 		port = portTunnel
 	}
-	socket, err := underlay.Listen(netip.AddrPortFrom(local, 0), underlay.Options{DisableGSO: !b.Segment})
+	socket, err := underlay.Listen(anyLocal(b.To), underlay.Options{DisableGSO: !b.Segment})
 	if err != nil {
 		return err
 	}
@@ -31,7 +28,7 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 	to := underlay.NewDestination(netip.AddrPortFrom(b.To, port))
 	payload, next := make([]byte, slices.Max(b.Sizes)), 0
 	batch := underlay.NewBatch(b.Burst)
-	bursts, _ := measure.Offer(measure.NewClock(), b.pace(), b.Duration, func(n int) int {
+	bursts, _ := measure.Offer(measure.NewClock(), measure.Pace{Rate: b.Rate / float64(b.Burst)}, b.Duration, func(n int) int {
 		for range n * b.Burst {
 			batch.Add(socket, &to, nil, payload[:b.Sizes[next]])
 			next = (next + 1) % len(b.Sizes)
@@ -43,6 +40,3 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 	sent.Wanted = bursts * b.Burst
 	return nil
 }
-
-// pace returns when bursts are due.
-func (b *Blast) pace() measure.Pace { return measure.Pace{Rate: b.Rate / float64(b.Burst)} }

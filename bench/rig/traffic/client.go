@@ -113,7 +113,7 @@ func (c *Client) RoundTrips(r RoundTrips) (Latencies, error) {
 // on the responses (open loop). All belong to one flow.
 type Requests struct {
 	To       netip.Addr
-	Size     int     // of the payload, bytes; at least dueLen
+	Size     int     // of the payload, bytes; at least MarkLen of bench/traffic
 	Rate     float64 // per second
 	Duration time.Duration
 }

@@ -14,6 +14,8 @@ import (
 const (
 	firstPort = 1024
 	portsEach = 1<<16 - firstPort
+	// beginLen is the length in bytes of what the payloads of a trial start with.
+	beginLen = 8
 	// newAddresses are enough for eight million new flows, before they repeat.
 	newAddresses = 126
 )
@@ -36,14 +38,14 @@ func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 		})
 	}
 	// The payloads of a trial start with its time.
-	payload := make([]byte, max(f.Size, dueLen))
+	payload := make([]byte, max(f.Size, beginLen))
 	binary.BigEndian.PutUint64(payload, uint64(monotonic()))
-	responses, err := listenUnbound(netip.AddrPortFrom(f.To, portUDPEcho), payload[:dueLen])
+	responses, err := listenUnbound(netip.AddrPortFrom(f.To, portUDPEcho), payload[:beginLen])
 	if err != nil {
 		return err
 	}
 	err = f.send(portUDPEcho, payload, &sent.Packets, func() uint32 { return e.flows.Add(1) })
-	sent.Answered = responses.settle(sent.Packets.Sent)
+	sent.Answered = responses.close(sent.Packets.Sent)
 	return err
 }
 

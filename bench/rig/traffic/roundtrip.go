@@ -79,16 +79,14 @@ func (r *recorder) record(asked, answered time.Duration) {
 	r.Unlock()
 }
 
-func (r *recorder) count() int {
-	r.Lock()
-	defer r.Unlock()
-	return r.seen.Count()
-}
-
 // latencies returns what was recorded so far.
 func (r *recorder) latencies() Latencies {
 	r.Lock()
 	defer r.Unlock()
-	at := r.seen.At
-	return Latencies{r.seen.Count(), r.clock.Now(), at(0.5), at(0.9), at(0.99), at(0.999), at(1)}
+	return latenciesOf(r.seen, r.clock.Now())
+}
+
+func latenciesOf(seen *measure.Latencies, elapsed time.Duration) Latencies {
+	at := seen.At
+	return Latencies{seen.Count(), elapsed, at(0.5), at(0.9), at(0.99), at(0.999), at(1)}
 }

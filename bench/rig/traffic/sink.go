@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	datagrams "strait.dev/strait/bench/traffic"
 	"strait.dev/strait/underlay"
 )
 
@@ -53,36 +54,15 @@ func (s *sink) listenDatagrams(port uint16, o underlay.Options) error {
 			return err
 		}
 		s.sockets = append(s.sockets, socket)
-		poller, err := underlay.NewPoller()
-		if err != nil {
+		// It counts until the process ends.
+		if _, err := datagrams.Listen(socket, func(d []byte, _ netip.AddrPort) {
+			s.datagrams.Add(1)
+			s.bytes.Add(int64(len(d)))
+		}); err != nil {
 			return err
 		}
-		if err := poller.Add(socket); err != nil {
-			return err
-		}
-		go s.receive(poller, underlay.NewReceiver(socket))
 	}
 	return nil
-}
-
-// receive counts datagrams until the process ends.
-func (s *sink) receive(p *underlay.Poller, r *underlay.Receiver) {
-	for p.Wait(func() bool {
-		messages, _ := r.Fill() // errors are temporary: sinks send nothing and are never closed
-		var datagrams, bytes int64
-		for {
-			d, _, ok := r.Next()
-			if !ok {
-				break
-			}
-			datagrams++
-			bytes += int64(len(d))
-		}
-		s.datagrams.Add(datagrams)
-		s.bytes.Add(bytes)
-		return messages > 0
-	}) == nil {
-	}
 }
 
 // Count returns what has arrived so far.

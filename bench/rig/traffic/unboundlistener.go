@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/bench/measure"
+	datagrams "strait.dev/strait/bench/traffic"
 	"strait.dev/strait/packet"
 )
 
@@ -28,7 +29,7 @@ type unboundListener struct {
 	done      chan struct{}
 }
 
-// listenUnbound counts UDP payloads from an address that start with begin, until settle.
+// listenUnbound counts UDP payloads from an address that start with begin, until close.
 func listenUnbound(from netip.AddrPort, begin []byte) (*unboundListener, error) {
 	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff})
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ipv4))
@@ -66,17 +67,10 @@ func (n *unboundListener) isResponse(b []byte) bool {
 		bytes.HasPrefix(udp[packet.UDPHeaderLen:], n.begin)
 }
 
-// settle waits until that many responses have arrived, or none has for a while, and stops
-// counting.
-func (n *unboundListener) settle(all int) int {
+// close stops counting when that many responses have arrived, or none has for a while.
+func (n *unboundListener) close(all int) int {
 	const quiet = 100 * time.Millisecond
-	clock := measure.NewClock()
-	for last, since := int64(0), time.Duration(0); clock.Now()-since < quiet && int(n.responses.Load()) < all; {
-		if now := n.responses.Load(); now != last {
-			last, since = now, clock.Now()
-		}
-		clock.SleepUntil(clock.Now() + time.Millisecond)
-	}
+	datagrams.Settle(measure.NewClock(), func() int { return int(n.responses.Load()) }, all, quiet)
 	n.closing.Store(true)
 	<-n.done
 	return int(n.responses.Load())
