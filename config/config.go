@@ -68,10 +68,10 @@ type Node struct {
 	Name              string         `yaml:"name"`
 	Underlay          netip.Addr     `yaml:"underlay"` // outer source and destination address of its frames
 	Encapsulation     Encapsulation  `yaml:"encapsulation"`
-	VNI               uint32         `yaml:"vni"`                              // 1 to 2^24-1
-	Addresses         []netip.Addr   `yaml:"addresses,omitempty,flow"`         // internal
-	ExternalAddresses []netip.Addr   `yaml:"externalAddresses,omitempty,flow"` // the n-th of a family belongs to the n-th internal one of that family
-	Prefixes          []netip.Prefix `yaml:"prefixes,omitempty,flow"`          // pods behind the node
+	VNI               uint32         `yaml:"vni"`                                      // 1 to 2^24-1
+	Addresses         []netip.Addr   `yaml:"addresses,omitempty,flow"`                 // internal
+	ExternalAddresses []netip.Addr   `yaml:"externalAddresses,omitempty,flow"`         // the n-th of a family belongs to the n-th internal one of that family
+	Prefixes          []netip.Prefix `yaml:"prefixes,omitempty,flow" accept:"address"` // pods behind the node
 }
 
 // WireGuard configures the side of the remote cluster's gateways.
@@ -144,9 +144,9 @@ type RemotePrefix struct {
 // Masquerade configures the additional sources, neither pods nor nodes, that may leave under the gateway's own external
 // addresses, with one flow per connection.
 type Masquerade struct {
-	Sources        []netip.Prefix `yaml:"sources,omitempty,flow"`   // empty: none
-	Flows          int            `yaml:"flows,omitempty"`          // at once, of all sources; 0: DefaultFlows
-	FlowsPerSource int            `yaml:"flowsPerSource,omitempty"` // at once, of one address; 0: a sixteenth of Flows
+	Sources        []netip.Prefix `yaml:"sources,omitempty,flow" accept:"address"` // empty: none
+	Flows          int            `yaml:"flows,omitempty"`                         // at once, of all sources; 0: DefaultFlows
+	FlowsPerSource int            `yaml:"flowsPerSource,omitempty"`                // at once, of one address; 0: a sixteenth of Flows
 }
 
 // Limits of the fields of Masquerade.
@@ -176,8 +176,8 @@ type Mapping struct {
 // Proxy selects pods behind no node that the remote cluster reaches through sockets of the gateway: it terminates their
 // connections and opens new ones to the same addresses and ports.
 type Proxy struct {
-	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"` // within Local.Prefixes; empty: none
-	Except   []netip.Prefix `yaml:"except,omitempty,flow"`   // what is not reached, behind no node
+	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"`                // within Local.Prefixes; empty: none
+	Except   []netip.Prefix `yaml:"except,omitempty,flow" accept:"address"` // what is not reached, behind no node
 }
 
 // Protocol is a transport protocol.
@@ -198,8 +198,8 @@ type Forward struct {
 
 // Callers are the clients that may use forwards.
 type Callers struct {
-	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"` // empty: none
-	Except   []netip.Prefix `yaml:"except,omitempty,flow"`
+	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow" accept:"address"` // empty: none
+	Except   []netip.Prefix `yaml:"except,omitempty,flow" accept:"address"`
 }
 
 // MSSClamp is the MSS to which TCP connections are clamped. The zero value derives it from the MTU.

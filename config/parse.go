@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -33,8 +34,8 @@ func Parse(data []byte) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{source: s}
-	var d decoder
-	d.gateway(g)(value{node: root})
+	d := decoder{fields: make(map[reflect.Type][]field)}
+	d.object(value{node: root}, reflect.ValueOf(g).Elem())
 	if len(d.problems) > 0 {
 		return nil, d.problems
 	}
