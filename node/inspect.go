@@ -39,11 +39,7 @@ var inspected = []string{
 // Inspect inspects the node. The calling thread must be in its network namespace. It makes
 // no lasting change.
 func (k *Kernel) Inspect() (i Inspection, err error) {
-	i = Inspection{Time: time.Now(), Settings: make(map[string]int)}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		i.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
+	i = Inspection{Time: time.Now(), Kernel: kernelRelease(), Settings: make(map[string]int)}
 	for _, name := range inspected {
 		if v, known := readSetting(name); known {
 			i.Settings[name] = v
@@ -65,6 +61,12 @@ func (k *Kernel) Inspect() (i Inspection, err error) {
 		return i, fmt.Errorf("node: %w", err)
 	}
 	return i, k.inspectRest(&i)
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	_ = unix.Uname(&u) // fails only for an invalid address
+	return unix.ByteSliceToString(u.Release[:])
 }
 
 // readSetting reads a sysctl of the calling thread's network namespace.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/node/genl"
-	"strait.dev/strait/node/userspace"
 )
 
 // routesAtMost is the largest number of routes in an Inventory.
@@ -67,14 +66,11 @@ var inventoried = []string{
 // ReadInventory returns the Inventory of the calling thread's network namespace. It changes
 // nothing. What it has no permission to read is listed in Missing.
 func ReadInventory() (s Inventory, err error) {
-	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port(), userspace.Grace)}
-	defer k.Close()
-	var errs [2]error
-	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
-	k.nexthops.conn, errs[1] = dialRouting()
-	if err := errors.Join(errs[:]...); err != nil {
-		return s, fmt.Errorf("node: open the kernel: %w", err)
+	k, err := openReading()
+	if err != nil {
+		return s, err
 	}
+	defer k.Close()
 	for _, read := range []struct {
 		what string
 		do   func(*Inventory) error
@@ -270,10 +266,6 @@ func inventorySettings(s *Inventory) error {
 			s.Settings[name] = strings.TrimSpace(string(text))
 		}
 	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return err
-	}
-	s.Kernel = unix.ByteSliceToString(u.Release[:])
+	s.Kernel = kernelRelease()
 	return nil
 }

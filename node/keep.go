@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"strait.dev/strait/internal/ratelimit"
 )
 
 // Report is the result of one run. Each new desired state causes at least one; the end of a
@@ -40,6 +42,10 @@ const (
 	// The time to the next try after an error, doubled each time.
 	retryFirst = time.Second
 	retryLast  = 30 * time.Second
+	// When another program undoes repairs again and again, so many are done at once, and then one
+	// for each interval: the two must not change the kernel in a tight loop.
+	repairBurst    = 5
+	repairInterval = 5 * time.Second
 )
 
 // Keep brings the kernel to the latest desired state and repairs it until ctx ends. It
@@ -95,7 +101,7 @@ type keeper struct {
 	due     time.Time   // when the timer fires
 	desired *Desired    // nil before the first one
 	fresh   bool        // not achieved yet
-	limiter repairLimiter
+	repairs ratelimit.Bucket
 	trouble bool          // the last report was an error or a fight
 	retry   time.Duration // to the next try; 0 after success
 	failed  time.Time
@@ -131,7 +137,7 @@ func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-cha
 
 // earliest returns when to run after a change.
 func (c *keeper) earliest(now time.Time) time.Time {
-	return now.Add(max(settle, c.limiter.wait(now), c.failed.Add(c.retry).Sub(now)))
+	return now.Add(max(settle, c.repairs.Wait(now, repairInterval, repairBurst), c.failed.Add(c.retry).Sub(now)))
 }
 
 func (c *keeper) runAt(t time.Time) {
@@ -156,7 +162,8 @@ func (c *keeper) run() {
 	// If there are operations ahead of this state, it is not the newest: the difference is not of another program.
 	r := Report{Done: slices.Concat(ahead, done), Repair: !c.fresh && len(ahead) == 0, Gone: c.desired.Nothing && err == nil, Takeovers: over, Err: err}
 	if r.Repair && len(done) > 0 {
-		r.Fight = c.limiter.repaired(now)
+		c.repairs.Take(now, repairInterval, repairBurst)
+		r.Fight = !c.repairs.Has(now, repairInterval, repairBurst)
 	}
 	if err != nil {
 		c.failed, c.retry = now, min(max(2*c.retry, retryFirst), retryLast)

@@ -18,15 +18,11 @@ import (
 // namespace, from an address of a pod or, if that is the zero Addr, from the node itself.
 // It changes nothing. What blocks the packets is part of the result, not an error.
 func FindWay(to, from netip.Addr) (Way, error) {
-	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port(), userspace.Grace)}
-	defer k.Close()
-	var errs [3]error
-	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
-	k.raw, errs[1] = dialRouting()
-	k.nexthops.conn, errs[2] = dialRouting()
-	if err := errors.Join(errs[:]...); err != nil {
-		return Way{}, fmt.Errorf("node: open the kernel: %w", err)
+	k, err := openReading()
+	if err != nil {
+		return Way{}, err
 	}
+	defer k.Close()
 	var s State
 	if err := errors.Join(k.readLinks(&s), k.readNexthops(&s), k.readRoutes(&s), k.readRules(&s)); err != nil {
 		return Way{}, fmt.Errorf("node: read Strait's configuration: %w", err)
@@ -45,6 +41,21 @@ func FindWay(to, from netip.Addr) (Way, error) {
 		}
 	}
 	return w, nil
+}
+
+// openReading opens what reading needs in the calling thread's network namespace, except for the
+// nftables table. It needs no privilege.
+func openReading() (*Kernel, error) {
+	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port(), userspace.Grace)}
+	var errs [3]error
+	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
+	k.raw, errs[1] = dialRouting()
+	k.nexthops.conn, errs[2] = dialRouting()
+	if err := errors.Join(errs[:]...); err != nil {
+		k.Close()
+		return nil, fmt.Errorf("node: open the kernel: %w", err)
+	}
+	return k, nil
 }
 
 // sourcesSeen returns the state of the nftables table, which needs a privilege to read.

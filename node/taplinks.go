@@ -47,13 +47,7 @@ func (k *Kernel) readTAP(d *netlink.Tuntap, l *Link) {
 
 // Dropped returns the number of dropped frames of userspace links by reason. Safe for
 // concurrent use.
-func (k *Kernel) Dropped() map[string]uint64 {
-	dropped := map[string]uint64{}
-	for why, frames := range k.userspace.Dropped() {
-		dropped[why.String()] = frames
-	}
-	return dropped
-}
+func (k *Kernel) Dropped() map[string]uint64 { return k.userspace.Dropped() }
 
 // Failing returns the gateways, by VNI, to which sending frames of userspace links has
 // failed for some time and still fails. Safe for concurrent use.

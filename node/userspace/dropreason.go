@@ -16,15 +16,15 @@ type Reason uint8
 const (
 	NoReason Reason = iota
 
-	// the outer source is not the address of a gateway
+	// From a gateway to the node.
 	UnknownSource  // the outer source is the address of no gateway
 	FrameTruncated // shorter than its headers
 	GeneveVersion  // RFC 8926, section 3.4: the version is not 0
-	GeneveControl  // a critical option; none is supported
-	GeneveCritical // inconsistent option lengths
-	GeneveOptions  // the content is not Ethernet
-	GeneveProtocol // the outer source is a gateway, but the VNI is not its own
-	WrongVNI       // the device rejected the frame: it is down or deleted
+	GeneveControl  // a control packet, which has no frame
+	GeneveCritical // a critical option; none is supported
+	GeneveOptions  // inconsistent option lengths
+	GeneveProtocol // the content is not Ethernet
+	WrongVNI       // the outer source is a gateway, but the VNI is not its own
 	DeviceWrite    // the device did not take it: it is down or gone
 
 	// From the node to a gateway.

@@ -116,11 +116,11 @@ func (e *Endpoint) Close() { e.Retain(nil) }
 
 // Dropped returns the number of dropped frames by reason. Reasons without drops are
 // omitted.
-func (e *Endpoint) Dropped() map[Reason]uint64 {
-	counts := map[Reason]uint64{}
+func (e *Endpoint) Dropped() map[string]uint64 {
+	counts := map[string]uint64{}
 	for why := range e.drops {
 		if n := e.drops[why].Load(); n > 0 {
-			counts[Reason(why)] = n
+			counts[Reason(why).String()] = n
 		}
 	}
 	return counts

@@ -151,10 +151,10 @@ func arrives(t *testing.T, gateway *net.UDPConn, vni uint32, node netip.AddrPort
 // dropped sends bad frames from the gateway until one is counted as dropped.
 func dropped(t *testing.T, w *world, gateway *net.UDPConn, vni uint32, at *net.UDPConn, why Reason) {
 	t.Helper()
-	before := w.endpoint.Dropped()[why]
+	before := w.endpoint.Dropped()[why.String()]
 	wait.Until(t, "a frame is dropped as "+why.String(), func() bool {
 		send(t, gateway, vni, nodeUnderlay, bad, at)
-		return w.endpoint.Dropped()[why] > before
+		return w.endpoint.Dropped()[why.String()] > before
 	})
 }
 
@@ -315,7 +315,7 @@ func TestUnsentFramesAreCounted(t *testing.T) {
 	wait.Until(t, "unsent frames are counted", func() bool {
 		_, err := from.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort("10.80.0.1:2000"))
 		must(t, err)
-		return w.endpoint.Dropped()[UnderlaySend] > 0
+		return w.endpoint.Dropped()[UnderlaySend.String()] > 0
 	})
 	if failing := w.endpoint.Failing(time.Now()); len(failing) > 0 {
 		t.Errorf("reported at once: %v", failing)
