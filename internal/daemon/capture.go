@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -202,27 +201,16 @@ func (d *Daemon) localAddresses() (overlay, wireguard ownAddresses) {
 	for _, l := range d.fabric.Status() {
 		wireguard.learn(l.Endpoint.Addr())
 	}
-	for _, distant := range documentation {
+	for _, distant := range outside {
 		overlay.learn(distant)
 		wireguard.learn(distant)
 	}
 	return overlay, wireguard
 }
 
-// documentation addresses (RFC 5737, RFC 3849) are in no network: towards them, the kernel chooses the source address that it
-// uses for distant hosts.
-var documentation = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
-
-// learn finds the source address towards an address, unless that of its family is known. No packet is sent.
+// learn finds the source address towards an address, unless that of its family is known.
 func (o *ownAddresses) learn(to netip.Addr) {
-	family := packet.FamilyIndex(to)
-	if !to.IsValid() || o[family].IsValid() {
-		return
+	if family := packet.FamilyIndex(to); to.IsValid() && !o[family].IsValid() {
+		o[family] = sourceTowards(to)
 	}
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	o[family] = c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }

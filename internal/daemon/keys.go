@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"golang.org/x/crypto/curve25519"
 	"golang.zx2c4.com/wireguard/device"
@@ -129,14 +128,7 @@ func readKey(path, generator string) (key [32]byte, err error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return key, fmt.Errorf("%s does not exist; make one with: %s > %s", path, generator, path)
 		}
-		if errors.Is(err, syscall.EISDIR) {
-			return key, fmt.Errorf("%s is a directory; name the file with the key", path)
-		}
-		var large *smallfile.TooLargeError
-		if errors.As(err, &large) {
-			return key, fmt.Errorf("%s is %w; name the file with the key", path, large)
-		}
-		return key, err
+		return key, wrongFile(err, path, "name the file with the key")
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(raw) != len(key) {

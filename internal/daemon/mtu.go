@@ -70,8 +70,8 @@ func overlayMTU(c *config.Gateway) (int, error) {
 	return min(mtu-overhead-gateway.EncapLen, maxInnerMTU), err
 }
 
-// outside are addresses of documentation (RFC 5737, RFC 3849): the route to them is that to unknown addresses outside of the
-// cluster.
+// outside are addresses of documentation (RFC 5737, RFC 3849), which are in no network: the route to them, and the source
+// address, is that for unknown addresses outside of the cluster.
 var outside = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
 // tunnelMTU returns the inner MTU of the legs to the peers: the smallest of them. An endpoint that is a name, or unknown, may

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -31,7 +33,8 @@ type Process struct {
 	options Options
 	metrics prometheus.Registerer // of the gateway
 	reloads *prometheus.CounterVec
-	http    *server
+	http    *health.Server
+	ready   atomic.Bool
 	local   *socket                // nil without one
 	gateway atomic.Pointer[Daemon] // nil until Start
 
@@ -56,14 +59,24 @@ func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) 
 	p.metrics = prometheus.WrapRegistererWith(o.Labels, registry)
 	p.metrics.MustRegister(append(more, p.reloads)...)
 	var err error
-	if p.http, err = serve(listen, registry, o.Log); err != nil {
-		return nil, err
+	if p.http, err = health.Serve(health.Options{Listen: listen.String(), Ready: p.problem, Metrics: registry, Log: o.Log}); err != nil {
+		return nil, fmt.Errorf("observability.listen: %w", err)
 	}
 	p.local = openSocket(o.Socket, p.Gateway, o.Log)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
 	p.background.Go(func() { followLoad(ctx, &p.extra) })
 	return p, nil
+}
+
+// problem returns why the gateway is not ready. Ready means that the sockets are open and the table is in place. Link state is
+// not part of it, because a peer can only connect through a gateway that is ready in its Service. The source of the
+// configuration is not part of it either.
+func (p *Process) problem() error {
+	if p.ready.Load() {
+		return nil
+	}
+	return errors.New("no configuration applied yet, or draining")
 }
 
 // Start starts the gateway with a valid configuration. After a failure it may be called again.
@@ -75,7 +88,7 @@ func (p *Process) Start(c *config.Gateway) error {
 	p.metrics.MustRegister(d)
 	p.gateway.Store(d)
 	debug.FreeOSMemory() // as in Reload
-	p.http.ready.Store(true)
+	p.ready.Store(true)
 	return nil
 }
 
@@ -120,7 +133,7 @@ func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*con
 // forward: for the time Drain, in which they prefer another gateway, and then for as long as nodes still send packets, limit
 // in total. It ends earlier if a signal arrives on now, which may be nil.
 func (p *Process) Drain(now <-chan os.Signal, limit time.Duration) {
-	p.http.ready.Store(false)
+	p.ready.Store(false)
 	forwarded := func() uint64 { return 0 }
 	if d := p.Gateway(); d != nil {
 		d.Fabric().Leave()

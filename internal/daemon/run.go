@@ -84,14 +84,7 @@ func Load(path string) (*config.Gateway, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("no configuration at %s; name one with --config FILE", path)
 		}
-		if errors.Is(err, syscall.EISDIR) {
-			return nil, fmt.Errorf("--config %s is a directory; name the configuration file", path)
-		}
-		var large *smallfile.TooLargeError
-		if errors.As(err, &large) {
-			return nil, fmt.Errorf("--config %s is %w; name the configuration file", path, large)
-		}
-		return nil, err
+		return nil, wrongFile(err, "--config "+path, "name the configuration file")
 	}
 	c, err := config.Parse(data)
 	if err == nil {
@@ -101,4 +94,16 @@ func Load(path string) (*config.Gateway, error) {
 		return nil, config.WithFile(path, err)
 	}
 	return c, nil
+}
+
+// wrongFile adds the remedy to an error of reading a directory or a file that is too large.
+func wrongFile(err error, name, remedy string) error {
+	var large *smallfile.TooLargeError
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%s is a directory; %s", name, remedy)
+	case errors.As(err, &large):
+		return fmt.Errorf("%s is %w; %s", name, large, remedy)
+	}
+	return err
 }

@@ -15,19 +15,6 @@ import (
 	"strait.dev/strait/internal/localsocket"
 )
 
-// localRoute is a request type that the running gateway serves on its local socket.
-type localRoute struct {
-	pattern string // as http.ServeMux has it
-	// handle is called with the current gateway. The request's context ends with the client or with the gateway.
-	handle func(*Daemon, http.ResponseWriter, *http.Request)
-}
-
-// localRoutes are all routes of the local socket.
-var localRoutes = []localRoute{
-	{"POST " + localsocket.CapturePath, serveCapture},
-	{"POST " + localsocket.TracePath, serveTrace},
-}
-
 // socket is the local interface of a process: HTTP on a unix socket, for processes that run as the gateway's own user.
 type socket struct {
 	path string
@@ -73,17 +60,24 @@ func openSocket(path string, gateway func() *Daemon, log *slog.Logger) *socket {
 	return s
 }
 
+// localRoutes are the requests that the running gateway serves on its local socket, by their patterns for http.ServeMux. The
+// context of a request ends with the client or with the gateway.
+var localRoutes = map[string]func(*Daemon, http.ResponseWriter, *http.Request){
+	"POST " + localsocket.CapturePath: serveCapture,
+	"POST " + localsocket.TracePath:   serveTrace,
+}
+
 // localMux returns the handler of all routes, for the gateway that runs when a request arrives.
 func localMux(gateway func() *Daemon) *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, route := range localRoutes {
-		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+	for pattern, serve := range localRoutes {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := gateway()
 			if d == nil {
 				http.Error(w, "the gateway has no configuration yet; retry when it is ready", http.StatusServiceUnavailable)
 				return
 			}
-			route.handle(d, w, r)
+			serve(d, w, r)
 		})
 	}
 	return mux

@@ -28,9 +28,8 @@ func socketPath(t *testing.T) string {
 // withRoute adds a route for the length of a test.
 func withRoute(t *testing.T, pattern string, handle func(*Daemon, http.ResponseWriter, *http.Request)) {
 	t.Helper()
-	before := localRoutes
-	t.Cleanup(func() { localRoutes = before })
-	localRoutes = append(localRoutes[:len(localRoutes):len(localRoutes)], localRoute{pattern, handle})
+	t.Cleanup(func() { delete(localRoutes, pattern) })
+	localRoutes[pattern] = handle
 }
 
 func echo(_ *Daemon, w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }
