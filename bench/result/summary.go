@@ -66,16 +66,6 @@ func Medians(samples []Sample) []Summary {
 	return all
 }
 
-// Median returns the median of one figure. ok is false if there is no sample of it.
-func Median(samples []Sample, k Key) (m float64, ok bool) {
-	_, values := collect(samples)
-	v := values[k]
-	if len(v) == 0 {
-		return 0, false
-	}
-	return statsOf(v).Median, true
-}
-
 // collect groups the values by figure.
 func collect(samples []Sample) (keys []Key, values map[Key][]float64) {
 	values = make(map[Key][]float64)

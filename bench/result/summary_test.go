@@ -24,19 +24,6 @@ func TestMediansAndSpread(t *testing.T) {
 	}
 }
 
-func TestMedianOfOneFigure(t *testing.T) {
-	t.Parallel()
-	r := runOf(t, "B/s", 1, 9, 2)
-	k := Key{"tcp/streams=4", "nogro", "strait", "B/s"}
-	if got, ok := Median(r.Samples, k); !ok || got != 2 {
-		t.Errorf("median is %v, %v", got, ok)
-	}
-	k.Unit = "pkts/s"
-	if _, ok := Median(r.Samples, k); ok {
-		t.Error("Median found an unknown figure")
-	}
-}
-
 func TestTableHasALineForEachFigure(t *testing.T) {
 	t.Parallel()
 	r := runOf(t, "B/s", 1e9, 2e9, 3e9)

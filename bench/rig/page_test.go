@@ -111,9 +111,10 @@ func TestPagesHaveTheFiguresOfTheRunInDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := medians(run)
 	median := func(test, subject, mode, metric string, unit float64) any {
 		t.Helper()
-		m, ok := result.Median(run.Samples, result.Key{Test: test, Subject: subject, Mode: mode, Unit: metric})
+		m, ok := all(figure{test, Mode(mode), subject, metric})
 		if !ok {
 			t.Fatalf("the run has no %s of %s in %s", metric, subject, test)
 		}

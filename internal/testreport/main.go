@@ -20,8 +20,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"strait.dev/strait/internal/testlog"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -37,19 +35,19 @@ func run(args []string, out, stderr io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	var runs [][]testlog.Result
+	var runs [][]result
 	for _, file := range flags.Args() {
-		results, err := testlog.ReadFile(file)
+		events, err := os.ReadFile(file)
 		if err != nil {
 			fmt.Fprintf(stderr, "testreport: %v\n", err)
 			return 2
 		}
-		runs = append(runs, results)
+		runs = append(runs, read(events))
 	}
 	if *flaky {
 		return exitStatus(printFailures(out, runs))
 	}
-	all := testlog.Merge(runs...)
+	all := merge(runs...)
 	if *durations != "" {
 		if err := writeDurations(*durations, all); err != nil {
 			fmt.Fprintf(stderr, "testreport: %v\n", err)
@@ -74,7 +72,7 @@ func exitStatus(passed bool) int {
 }
 
 // writeDurations writes all results as a JSON array.
-func writeDurations(file string, all []testlog.Result) error {
+func writeDurations(file string, all []result) error {
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
 		return err
@@ -83,7 +81,7 @@ func writeDurations(file string, all []testlog.Result) error {
 }
 
 // appendTrend appends a line per test, without subtests.
-func appendTrend(file, label string, all []testlog.Result) error {
+func appendTrend(file, label string, all []result) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

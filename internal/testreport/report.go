@@ -7,19 +7,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"strait.dev/strait/internal/testlog"
 )
 
 // printSlowest prints the slowest tests, without subtests.
-func printSlowest(out io.Writer, all []testlog.Result, number int) {
-	var tests []testlog.Result
+func printSlowest(out io.Writer, all []result, number int) {
+	var tests []result
 	for _, r := range all {
 		if r.Test != "" && !strings.Contains(r.Test, "/") && r.Seconds >= 0.1 {
 			tests = append(tests, r)
 		}
 	}
-	slices.SortStableFunc(tests, func(a, b testlog.Result) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	slices.SortStableFunc(tests, func(a, b result) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	for _, r := range tests[:min(number, len(tests))] {
 		fmt.Fprintf(out, "slow: %6.1f s %s\n", r.Seconds, r.Name())
 	}
@@ -27,13 +25,13 @@ func printSlowest(out io.Writer, all []testlog.Result, number int) {
 
 // printOutcomes prints a line for each skipped, flaky or failed test, then the counts, and
 // reports whether none failed. A flaky test counts as passed.
-func printOutcomes(out io.Writer, all []testlog.Result) bool {
+func printOutcomes(out io.Writer, all []result) bool {
 	counts := make(map[string]int)
 	for _, r := range all {
 		counts[r.Outcome]++
 	}
 	for _, listed := range []struct{ outcome, label string }{
-		{testlog.Skip, "skipped"}, {testlog.Flaky, "flaky"}, {testlog.Fail, "failed"},
+		{skip, "skipped"}, {flaky, "flaky"}, {fail, "failed"},
 	} {
 		for _, r := range all {
 			if r.Outcome == listed.outcome {
@@ -41,19 +39,19 @@ func printOutcomes(out io.Writer, all []testlog.Result) bool {
 			}
 		}
 	}
-	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", counts[testlog.Pass]+counts[testlog.Flaky], counts[testlog.Fail], counts[testlog.Skip])
-	return counts[testlog.Fail] == 0
+	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", counts[pass]+counts[flaky], counts[fail], counts[skip])
+	return counts[fail] == 0
 }
 
 // printFailures prints in how many runs each test failed, most failures first, and reports
 // whether none failed.
-func printFailures(out io.Writer, runs [][]testlog.Result) bool {
+func printFailures(out io.Writer, runs [][]result) bool {
 	failures := make(map[string]int)
 	green := 0
 	for _, run := range runs {
 		failed := false
 		for _, r := range run {
-			if r.Outcome == testlog.Fail || r.Outcome == testlog.Flaky {
+			if r.Outcome == fail || r.Outcome == flaky {
 				failures[r.Name()]++
 				failed = true
 			}

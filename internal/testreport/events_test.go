@@ -1,4 +1,4 @@
-package testlog
+package main
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 )
 
 // stream is what `go test -json` prints, one action per line: action, test, output.
-func stream(lines ...string) *strings.Reader {
+func stream(lines ...string) []byte {
 	var b strings.Builder
 	for _, line := range lines {
 		action, rest, _ := strings.Cut(line, " ")
@@ -21,12 +21,12 @@ func stream(lines ...string) *strings.Reader {
 		}
 		b.WriteString("}\n")
 	}
-	return strings.NewReader(b.String())
+	return []byte(b.String())
 }
 
 func TestReadDistinguishesOutcomes(t *testing.T) {
 	t.Parallel()
-	got, err := Read(stream(
+	got := read(stream(
 		"start", "run TestA", "pass TestA",
 		"run TestB", "run TestB/x", "fail TestB/x", "fail TestB",
 		"run TestC", "output TestC     c_test.go:12: left out: no root", "output TestC --- SKIP: TestC", "skip TestC",
@@ -35,16 +35,13 @@ func TestReadDistinguishesOutcomes(t *testing.T) {
 		"fail",
 		"start", "run TestD", "pass TestD", "pass", // run again
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Result{
-		{"p", "TestA", Pass, "", 0.5},
-		{"p", "TestB", Fail, "", 0.5},
-		{"p", "TestB/x", Fail, "", 0.5},
-		{"p", "TestC", Skip, "left out: no root", 0.5},
-		{"p", "TestD", Flaky, "", 0.5},
-		{"p", "TestE", Fail, "", 0}, // never ended
+	want := []result{
+		{"p", "TestA", pass, "", 0.5},
+		{"p", "TestB", fail, "", 0.5},
+		{"p", "TestB/x", fail, "", 0.5},
+		{"p", "TestC", skip, "left out: no root", 0.5},
+		{"p", "TestD", flaky, "", 0.5},
+		{"p", "TestE", fail, "", 0}, // never ended
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
@@ -53,40 +50,36 @@ func TestReadDistinguishesOutcomes(t *testing.T) {
 
 func TestReadReportsAPackageThatFailedWithoutAFailedTest(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]*strings.Reader{
+	for name, in := range map[string][]byte{
 		"it did not build":  stream("start", "output  undefined: x", "fail"),
 		"it was cut off":    stream("start"),
 		"a test had passed": stream("start", "run TestA", "pass TestA", "fail"),
 	} {
-		got, err := Read(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed := slices.DeleteFunc(got, func(r Result) bool { return r.Outcome != Fail })
+		got := read(in)
+		failed := slices.DeleteFunc(got, func(r result) bool { return r.Outcome != fail })
 		if len(failed) != 1 || failed[0].Name() != "p" {
 			t.Errorf("%s: got %v, want the package as failed", name, got)
 		}
 	}
-	if got, _ := Read(stream("start", "pass")); len(got) != 0 {
+	if got := read(stream("start", "pass")); len(got) != 0 {
 		t.Errorf("a package that passed: got %v, want no result", got)
 	}
 }
 
 func TestReadIgnoresLinesThatAreNotEvents(t *testing.T) {
 	t.Parallel()
-	got, err := Read(strings.NewReader("# p\n{}\nnull\nwarning: {\n"))
-	if err != nil || len(got) != 0 {
-		t.Errorf("got %v, %v; want nothing", got, err)
+	if got := read([]byte("# p\n{}\nnull\nwarning: {\n")); len(got) != 0 {
+		t.Errorf("got %v; want nothing", got)
 	}
 }
 
 func TestMergeTakesTheWorstOutcomeOfATestThatRan(t *testing.T) {
 	t.Parallel()
-	got := Merge(
-		[]Result{{"p", "TestA", Skip, "no root", 0}, {"p", "TestB", Pass, "", 2}, {"p", "TestC", Flaky, "", 1}},
-		[]Result{{"p", "TestA", Pass, "", 1}, {"p", "TestB", Fail, "", 1}, {"p", "TestC", Pass, "", 1}, {"p", "TestD", Skip, "no root", 0}},
+	got := merge(
+		[]result{{"p", "TestA", skip, "no root", 0}, {"p", "TestB", pass, "", 2}, {"p", "TestC", flaky, "", 1}},
+		[]result{{"p", "TestA", pass, "", 1}, {"p", "TestB", fail, "", 1}, {"p", "TestC", pass, "", 1}, {"p", "TestD", skip, "no root", 0}},
 	)
-	want := []Result{{"p", "TestA", Pass, "", 1}, {"p", "TestB", Fail, "", 2}, {"p", "TestC", Flaky, "", 1}, {"p", "TestD", Skip, "no root", 0}}
+	want := []result{{"p", "TestA", pass, "", 1}, {"p", "TestB", fail, "", 2}, {"p", "TestC", flaky, "", 1}, {"p", "TestD", skip, "no root", 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}

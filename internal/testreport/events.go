@@ -1,28 +1,24 @@
-// Package testlog reads the event streams of `go test -json` (go doc test2json).
-package testlog
+package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
 
 // Outcomes of a test.
 const (
-	Pass  = "pass"
-	Fail  = "fail"
-	Skip  = "skip"
-	Flaky = "flaky" // failed, and passed when run again
+	pass  = "pass"
+	fail  = "fail"
+	skip  = "skip"
+	flaky = "flaky" // failed, and passed when run again
 )
 
-// Result is the outcome of a test in one stream.
-type Result struct {
+// result is the outcome of a test in one stream.
+type result struct {
 	Package string `json:"package"` // import path
 	Test    string `json:"test"`    // with subtests, as in TestA/b; empty: the package as a whole
 	Outcome string `json:"outcome"`
@@ -32,7 +28,7 @@ type Result struct {
 }
 
 // Name is the package and the test.
-func (r Result) Name() string { return strings.TrimSuffix(r.Package+"."+r.Test, ".") }
+func (r result) Name() string { return strings.TrimSuffix(r.Package+"."+r.Test, ".") }
 
 // event is one line of the stream.
 type event struct {
@@ -43,54 +39,33 @@ type event struct {
 
 // test collects the events of one test over all of its runs.
 type test struct {
-	Result
+	result
 	failures, passes int
 	running          bool
 	last             string // line of output
 }
 
-// Read returns the results of a stream, sorted by name. A package has its own result only
+// read returns the results of the events of `go test -json` (go doc test2json), sorted by name. A package has its own result only
 // if it failed without a failed test: it did not build, or crashed. A test that started and
 // did not end failed. Lines that are not events are ignored.
-func Read(in io.Reader) ([]Result, error) {
+func read(stream []byte) []result {
 	tests := make(map[string]*test)
-	lines := bufio.NewReader(in)
-	for {
-		line, err := lines.ReadBytes('\n')
+	for line := range bytes.Lines(stream) {
 		var e event
 		if json.Unmarshal(line, &e) == nil && e.Action != "" {
 			add(tests, e)
 		}
-		if err == io.EOF {
-			return results(tests), nil
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
-}
-
-// ReadFile reads the stream in a file.
-func ReadFile(name string) ([]Result, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	results, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return results, nil
+	return results(tests)
 }
 
 // severity orders the outcomes of several streams: the highest one counts.
-var severity = map[string]int{Skip: 1, Pass: 2, Flaky: 3, Fail: 4}
+var severity = map[string]int{skip: 1, pass: 2, flaky: 3, fail: 4}
 
-// Merge combines the results of each test in several streams, sorted by name: it failed if
+// merge combines the results of each test in several streams, sorted by name: it failed if
 // it failed in one, and passed if it passed in one and was skipped in the others.
-func Merge(streams ...[]Result) []Result {
-	byName := make(map[string]Result)
+func merge(streams ...[]result) []result {
+	byName := make(map[string]result)
 	for _, stream := range streams {
 		for _, r := range stream {
 			known := byName[r.Name()]
@@ -105,8 +80,8 @@ func Merge(streams ...[]Result) []Result {
 	return sorted(slices.Collect(maps.Values(byName)))
 }
 
-func sorted(all []Result) []Result {
-	slices.SortFunc(all, func(a, b Result) int { return cmp.Compare(a.Name(), b.Name()) })
+func sorted(all []result) []result {
+	slices.SortFunc(all, func(a, b result) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
 }
 
@@ -117,7 +92,7 @@ func add(tests map[string]*test, e event) {
 	key := e.Package + "." + e.Test
 	t := tests[key]
 	if t == nil {
-		t = &test{Result: Result{Package: e.Package, Test: e.Test}}
+		t = &test{result: result{Package: e.Package, Test: e.Test}}
 		tests[key] = t
 	}
 	switch e.Action {
@@ -127,34 +102,34 @@ func add(tests map[string]*test, e event) {
 		if text := strings.TrimSpace(e.Output); text != "" && !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "=== ") {
 			t.last = text
 		}
-	case Pass, Fail, Skip:
+	case pass, fail, skip:
 		t.running = false
 		t.Seconds = max(t.Seconds, e.Elapsed)
 		switch e.Action {
-		case Pass:
+		case pass:
 			t.passes++
-		case Fail:
+		case fail:
 			t.failures++
 		}
 	}
 }
 
-func results(tests map[string]*test) (all []Result) {
+func results(tests map[string]*test) (all []result) {
 	failed := make(map[string]bool) // packages with a failed test
 	for _, t := range tests {
 		t.Outcome = t.outcome()
-		if t.Test != "" && (t.failures > 0 || t.Outcome == Fail) {
+		if t.Test != "" && (t.failures > 0 || t.Outcome == fail) {
 			failed[t.Package] = true
 		}
 	}
 	for _, t := range tests {
-		if t.Test == "" && (t.Outcome != Fail || failed[t.Package]) {
+		if t.Test == "" && (t.Outcome != fail || failed[t.Package]) {
 			continue
 		}
-		if t.Outcome == Skip {
+		if t.Outcome == skip {
 			t.Reason = withoutPlace(t.last)
 		}
-		all = append(all, t.Result)
+		all = append(all, t.result)
 	}
 	return sorted(all)
 }
@@ -162,13 +137,13 @@ func results(tests map[string]*test) (all []Result) {
 func (t *test) outcome() string {
 	switch {
 	case t.running || t.failures > 0 && t.passes == 0:
-		return Fail
+		return fail
 	case t.failures > 0:
-		return Flaky
+		return flaky
 	case t.passes > 0:
-		return Pass
+		return pass
 	}
-	return Skip
+	return skip
 }
 
 // withoutPlace removes the file and line that the testing package prints before a log line.
