@@ -1,14 +1,14 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
+	"time"
+
+	"strait.dev/strait/internal/archive"
 )
 
 // edit is a line of a chart's file that depends on the build.
@@ -39,14 +39,9 @@ func (b build) image() string {
 
 // pack returns the archive of a chart for a build.
 func pack(chart fs.FS, b build) ([]byte, error) {
-	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression) // no name, no time
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(z)
+	var files []archive.File
 	used := 0
-	err = fs.WalkDir(chart, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(chart, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -64,18 +59,14 @@ func pack(chart fs.FS, b build) ([]byte, error) {
 			}
 			content = e.line.ReplaceAllLiteral(content, []byte(e.text(b)))
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: path.Join("strait", name), Mode: 0o644, Size: int64(len(content)), Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
+		files = append(files, archive.File{Name: path.Join("strait", name), Mode: 0o644, Content: content})
+		return nil
 	})
 	if err == nil && used != len(edits) {
 		err = errors.New("it lacks Chart.yaml, README.md or values.yaml; pass the folder of a chart")
 	}
-	if err := errors.Join(err, w.Close(), z.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return archive.TarGzip(files, time.Time{})
 }

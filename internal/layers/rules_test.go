@@ -57,7 +57,7 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "link", "nodeprobe", 
 
 // aside are packages that belong to no layer: tests and their tools. Only tests import
 // them.
-var aside = []string{"internal/chartpack", "internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/prose", "internal/raceflag", "internal/release", "internal/sbom", "internal/testreport", "test"}
+var aside = []string{"internal/archive", "internal/chartpack", "internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/prose", "internal/raceflag", "internal/release", "internal/sbom", "internal/testreport", "test"}
 
 // helped are the packages that test packages may import, because they replace a part of the
 // environment behind the product's own client, or use the product's code as an instrument.

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"strait.dev/strait/internal/archive"
 )
 
 // unprivileged is the user and group of programs in the image. Pods set no UID, and the
@@ -49,7 +47,11 @@ func pack(name, source string, binaries []*goProgram, licences map[string]string
 
 // addImage adds the image of one platform.
 func (l *layout) addImage(b *goProgram, labels map[string]string) (descriptor, error) {
-	packed, unpacked, err := layer(b.content)
+	unpacked, err := archive.Tar([]archive.File{{Name: "strait", Mode: 0o755, Content: b.content}}, time.Time{})
+	if err != nil {
+		return descriptor{}, err
+	}
+	packed, err := archive.Gzip(unpacked)
 	if err != nil {
 		return descriptor{}, err
 	}
@@ -88,22 +90,4 @@ func facts(b *goProgram, tag, source string) map[string]string {
 		all[keyCreated] = b.made.UTC().Format(time.RFC3339)
 	}
 	return all
-}
-
-// layer returns a file system that contains only the program, compressed and as a tar.
-func layer(program []byte) (packed, unpacked []byte, err error) {
-	var plain, small bytes.Buffer
-	w := tar.NewWriter(&plain)
-	if err := errors.Join(addFile(w, "strait", 0o755, program), w.Close()); err != nil {
-		return nil, nil, err
-	}
-	z, err := gzip.NewWriterLevel(&small, gzip.BestCompression) // no name, no time
-	if err != nil {
-		return nil, nil, err
-	}
-	_, err = z.Write(plain.Bytes())
-	if err := errors.Join(err, z.Close()); err != nil {
-		return nil, nil, err
-	}
-	return small.Bytes(), plain.Bytes(), nil
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
+
+	"strait.dev/strait/internal/archive"
 )
 
 // layout is an OCI image layout being built: blobs by file name.
@@ -40,30 +41,9 @@ func toJSON(form any) []byte {
 
 // archive returns the layout as a tar, in the order in which readers need the files.
 func (l *layout) archive(top index) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	if err := addFile(w, "oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)); err != nil {
-		return nil, err
-	}
-	if err := addFile(w, "index.json", 0o644, toJSON(top)); err != nil {
-		return nil, err
-	}
+	files := []archive.File{{Name: "oci-layout", Mode: 0o644, Content: []byte(`{"imageLayoutVersion":"1.0.0"}`)}, {Name: "index.json", Mode: 0o644, Content: toJSON(top)}}
 	for _, name := range slices.Sorted(maps.Keys(l.blobs)) {
-		if err := addFile(w, name, 0o644, l.blobs[name]); err != nil {
-			return nil, err
-		}
+		files = append(files, archive.File{Name: name, Mode: 0o644, Content: l.blobs[name]})
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// addFile adds a file owned by root, without a time.
-func addFile(w *tar.Writer, name string, mode int64, content []byte) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}); err != nil {
-		return err
-	}
-	_, err := w.Write(content)
-	return err
+	return archive.Tar(files, time.Time{})
 }

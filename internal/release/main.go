@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"strait.dev/strait/internal/archive"
 	"strait.dev/strait/internal/sbom"
 )
 
@@ -121,12 +122,12 @@ func findPrograms(folder string) (all []program, err error) {
 }
 
 // sharedFiles returns the files that all archives have: the licence, completion scripts, man pages.
-func sharedFiles(o options) ([]file, error) {
+func sharedFiles(o options) ([]archive.File, error) {
 	licence, err := os.ReadFile("LICENSE")
 	if err != nil {
 		return nil, err
 	}
-	all := []file{{"LICENSE", 0o644, licence}}
+	all := []archive.File{{Name: "LICENSE", Mode: 0o644, Content: licence}}
 	here := program{system: runtime.GOOS}
 	host := filepath.Join(o.programs, runtime.GOOS+"-"+runtime.GOARCH, here.name())
 	for _, shell := range []struct{ name, file string }{{"bash", "strait.bash"}, {"zsh", "_strait"}, {"fish", "strait.fish"}, {"powershell", "strait.ps1"}} {
@@ -134,7 +135,7 @@ func sharedFiles(o options) ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s completion %s: %w", host, shell.name, err)
 		}
-		all = append(all, file{"completions/" + shell.file, 0o644, script})
+		all = append(all, archive.File{Name: "completions/" + shell.file, Mode: 0o644, Content: script})
 	}
 	pages, err := filepath.Glob(filepath.Join(o.man, "*.1"))
 	if err != nil {
@@ -148,13 +149,13 @@ func sharedFiles(o options) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, file{"man/man1/" + filepath.Base(page), 0o644, text})
+		all = append(all, archive.File{Name: "man/man1/" + filepath.Base(page), Mode: 0o644, Content: text})
 	}
 	return all, nil
 }
 
 // writeArchive writes the archive of a program and its bill of materials.
-func (p *program) writeArchive(o options, shared []file, licences map[string]string) error {
+func (p *program) writeArchive(o options, shared []archive.File, licences map[string]string) error {
 	content, err := os.ReadFile(p.path)
 	if err != nil {
 		return err
@@ -174,21 +175,21 @@ func (p *program) writeArchive(o options, shared []file, licences map[string]str
 	}
 	number := strings.TrimPrefix(o.version, "v")
 	title := fmt.Sprintf("strait-%s-%s-%s", number, p.system, p.architecture)
-	pack, extension := tarOf, ".tar.gz"
+	pack, extension := archive.TarGzip, ".tar.gz"
 	if p.system == "windows" {
-		pack, extension = zipOf, ".zip"
+		pack, extension = archive.Zip, ".zip"
 	}
-	archive, err := pack(append([]file{{p.name(), 0o755, content}}, shared...), made)
+	content, err = pack(append([]archive.File{{Name: p.name(), Mode: 0o755, Content: content}}, shared...), made)
 	if err != nil {
 		return err
 	}
-	p.archive, p.sum = title+extension, sumOf(archive)
+	p.archive, p.sum = title+extension, sumOf(content)
 	bom := sbom.Describe(sbom.Subject{
 		Title: title, Name: info.Main.Path, Version: number, Purl: "pkg:golang/" + info.Main.Path + "@" + o.version,
-		File: p.archive, Purpose: "ARCHIVE", Content: archive, Made: made,
+		File: p.archive, Purpose: "ARCHIVE", Content: content, Made: made,
 	}, sbom.Modules(info, licences))
 	path := filepath.Join(o.out, p.archive)
-	return errors.Join(os.WriteFile(path, archive, 0o644), os.WriteFile(path+".spdx.json", bom, 0o644))
+	return errors.Join(os.WriteFile(path, content, 0o644), os.WriteFile(path+".spdx.json", bom, 0o644))
 }
 
 func sumOf(content []byte) string {
