@@ -18,7 +18,6 @@ type flow struct {
 	sport, dport uint16
 }
 
-// ipLen is the length of the IP header in bytes.
 func (f flow) ipLen() int {
 	if f.src.Is6() {
 		return packet.IPv6HeaderLen
@@ -26,7 +25,6 @@ func (f flow) ipLen() int {
 	return packet.IPv4HeaderLen
 }
 
-// headersLen is the length of the headers before the payload in bytes.
 func (f flow) headersLen() int { return f.ipLen() + packet.UDPHeaderLen }
 
 // packet returns a UDP packet of size bytes, including the IP header, with valid checksums.

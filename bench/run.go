@@ -55,7 +55,6 @@ func Run(ctx context.Context, r *result.Run, tests []Test, o Options, w Watcher)
 	return errors.Join(failures...)
 }
 
-// take runs one repetition and adds the sample to r.
 func (t Test) take(ctx context.Context, e effort, r *result.Run, repetition int) error {
 	metrics, err := t.measure(ctx, e)
 	if err == nil {

@@ -142,7 +142,6 @@ func (p *plan) config(port uint16, wireGuard config.WireGuard) *config.Gateway {
 	}
 }
 
-// overlay is the gateway's overlay address.
 func (s *side) overlay() netip.AddrPort {
 	return netip.AddrPortFrom(s.gateway, s.node.LocalAddr().Port())
 }
@@ -155,8 +154,6 @@ func (s *side) frame(f flow, size int) []byte {
 // head returns the headers of a frame of this side's node.
 func (s *side) head() []byte { return frame(s.vni, nodeInternal, gatewayInternal, nil) }
 
-// linked reports whether the link is up.
 func (s *side) linked() bool { return s.Fabric().Status()[0].Up }
 
-// close stops the gateway and closes the node's socket.
 func (s *side) close() error { return errors.Join(s.Close(), s.node.Close()) }

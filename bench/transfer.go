@@ -134,7 +134,6 @@ func (c counting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// measure measures the throughput for a while.
 func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]float64, error) {
 	clock := measure.NewClock()
 	before, err := measure.UsageNow()

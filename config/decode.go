@@ -154,7 +154,6 @@ func (d *decoder) object(v value, into reflect.Value) {
 	}
 }
 
-// list decodes a sequence.
 func (d *decoder) list(v value, into reflect.Value, of field) {
 	if !d.is(yaml.SequenceNode, v) || len(v.node.Content) == 0 {
 		return

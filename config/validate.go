@@ -71,7 +71,6 @@ func (c *checker) name(at *place, name string, taken map[string]*place) {
 
 const labelRemedy = "use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
 
-// isLabel reports whether s is an RFC 1123 label in lower case.
 func isLabel(s string) bool {
 	if len(s) == 0 || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

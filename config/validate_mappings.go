@@ -1,6 +1,5 @@
 package config
 
-// mappings checks the mappings of external addresses to targets outside of the pod network.
 func (r *ranges) mappings(list *place, mappings []Mapping) {
 	for i, m := range mappings {
 		external, target := list.item(i).field("external"), list.item(i).field("target")

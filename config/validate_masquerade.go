@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// masquerade checks the masqueraded sources and limits.
 func (c *checker) masquerade(g *Gateway) {
 	m, section := &g.Masquerade, root("masquerade")
 	for i, p := range m.Sources {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// wireGuard checks the peers and the key files.
 func (c *checker) wireGuard(w *WireGuard) {
 	section := root("wireguard")
 	if w.PrivateKeyFile == "" {
@@ -85,7 +84,6 @@ func (c *checker) publicKey(at *place, pair keyPair, taken map[keyPair]*place) {
 	taken[pair] = at.parent
 }
 
-// key checks one public key.
 func (c *checker) key(at *place, k Key) bool {
 	const remedy = "give the peer's public key as `wg pubkey` prints it"
 	switch {

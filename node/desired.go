@@ -213,7 +213,6 @@ func (d Desired) validateRoute(r Route) error {
 	return nil
 }
 
-// onePerFamily checks internal addresses.
 func onePerFamily(addresses []netip.Addr) error {
 	var had [2]bool
 	for _, a := range addresses {

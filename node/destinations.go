@@ -131,7 +131,6 @@ func (k *Kernel) readDestinations(d Desired, s *State) error {
 	return nil
 }
 
-// destinationText formats a destination for messages.
 func (k *Kernel) destinationText(d destination) string {
 	text := fmt.Sprintf("%s to %s", d.what, d.prefix)
 	if d.via.IsValid() {

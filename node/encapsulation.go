@@ -21,7 +21,6 @@ const (
 // vxlanPort is the gateways' UDP port for VXLAN.
 const vxlanPort = 6092
 
-// port returns the gateways' UDP port for the encapsulation.
 func (e Encapsulation) port() uint16 {
 	if e == VXLAN {
 		return vxlanPort

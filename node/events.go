@@ -83,7 +83,6 @@ func (e *events) close() {
 	e.readers.Wait()
 }
 
-// read reads messages until the socket is closed.
 func (e *events) read(conn *mdlayher.Conn, concerns func(mdlayher.Message) bool) {
 	for {
 		messages, err := conn.Receive()

@@ -194,7 +194,6 @@ func (k *Kernel) inventoryNexthops(s *Inventory) error {
 	return nil
 }
 
-// deviceNames returns the names of all devices by index.
 func (k *Kernel) deviceNames() (map[int]string, error) {
 	devices, err := k.routes.LinkList()
 	if err != nil {

@@ -108,7 +108,6 @@ func (k *Kernel) Remove() error {
 	return err
 }
 
-// remedy returns how to fix an error of the kernel, or "".
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM):

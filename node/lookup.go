@@ -92,7 +92,6 @@ func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool, gate
 	return longest, blackhole, gateways
 }
 
-// gatewaysOf returns the gateways of a route.
 func (s State) gatewaysOf(r KernelRoute) (all []netip.Addr) {
 	for _, h := range r.Hops {
 		all = append(all, h.Via)
@@ -158,7 +157,6 @@ func (k *Kernel) deviceName(index int) (string, error) {
 	return device.Attrs().Name, nil
 }
 
-// refusal returns why the kernel does not route packets.
 func refusal(err error) (why string, is bool) {
 	for number, why := range map[unix.Errno]string{
 		unix.EINVAL:       "the kernel drops such packets: a blackhole route, an address that is not a unicast address, or the reverse path filter",

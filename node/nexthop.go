@@ -42,7 +42,6 @@ const (
 	kindGroup   = 2
 )
 
-// ownID reports whether an ID is one of Strait's.
 func ownID(id uint32) bool { return id-nexthopIDs < idKinds<<idBits }
 
 // takenIDs are IDs that are in use.

@@ -84,7 +84,6 @@ func (t *nexthopTable) spread(d Desired) {
 	}
 }
 
-// takeDone returns what spread has done since the last call.
 func (t *nexthopTable) takeDone() []Operation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,7 +253,6 @@ type nexthopMessage struct {
 	via       netip.Addr
 }
 
-// parseNexthop reads a message about a nexthop object.
 func parseNexthop(b []byte) (n nexthopMessage, ok bool) {
 	if len(b) < unix.SizeofNhmsg {
 		return n, false

@@ -53,7 +53,6 @@ func (s Sources) rules() []tableRule {
 	return rules
 }
 
-// postrouting returns the rules that set sources.
 func (s Sources) postrouting() [][]expr.Any {
 	ours := ourLinks(expr.MetaKeyOIFNAME)
 	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: chainKeep}

@@ -127,7 +127,6 @@ func mark(fingerprint string, i, of int, refused string) string {
 // damagedTable replaces the fingerprint of a table that was changed.
 const damagedTable = "damaged"
 
-// observeTable reads the fingerprint of the table.
 func (k *Kernel) observeTable() (string, error) {
 	rules, intact, err := readTable(k.tables)
 	if err != nil || !intact {

@@ -101,7 +101,6 @@ func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
 	return LinkPrefix + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:5]))[:5]
 }
 
-// hopsOf returns the next hops of a group.
 func hopsOf(id uint32, hops []Nexthop, groups []NexthopGroup) (of []Hop) {
 	g := groups[slices.IndexFunc(groups, func(g NexthopGroup) bool { return g.ID == id })]
 	for _, n := range hops {

@@ -100,7 +100,6 @@ func (b *bracket) learn(rate, loss float64) {
 	}
 }
 
-// known reports whether the goal's rate is known with the required resolution.
 func (b *bracket) known(resolution float64) bool {
 	return b.passed > 0 && b.failed <= b.passed*(1+resolution)
 }

@@ -62,7 +62,6 @@ func benchmarkName(s Sample) string {
 	return b.String()
 }
 
-// unitsOf returns all units, sorted.
 func unitsOf(samples []Sample) []string {
 	all := make(map[string]bool)
 	for _, s := range samples {

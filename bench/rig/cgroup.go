@@ -61,7 +61,6 @@ func newCgroups() (*cgroups, error) {
 	return g, nil
 }
 
-// make creates a group.
 func (g *cgroups) make(name string) (*cgroup, error) {
 	c := &cgroup{usage: filepath.Join(g.roots[0], name, g.usage), parse: g.parse}
 	for _, root := range g.roots {
@@ -74,7 +73,6 @@ func (g *cgroups) make(name string) (*cgroup, error) {
 	return c, nil
 }
 
-// findAccounting finds the hierarchy that accounts CPU time.
 func findAccounting() (root, usage string, parse func(string) (time.Duration, error), err error) {
 	if _, err := os.Stat(filepath.Join(accountV1, "cpuacct.usage")); err == nil {
 		return accountV1, "cpuacct.usage", parseCPUAcct, nil
@@ -104,7 +102,6 @@ func parseCPUStat(text string) (time.Duration, error) {
 	return 0, errors.New("cpu.stat has no usage_usec")
 }
 
-// cpu returns the CPU time that processes in the group have used.
 func (c *cgroup) cpu() (time.Duration, error) {
 	text, err := os.ReadFile(c.usage)
 	if err != nil {

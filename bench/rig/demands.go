@@ -19,7 +19,6 @@ type figure struct {
 // figures looks up medians; ok is false for a figure that was not measured.
 type figures func(figure) (median float64, ok bool)
 
-// medians returns the figures of a run.
 func medians(run *result.Run) figures {
 	all := make(map[figure]float64)
 	for _, s := range result.Medians(run.Samples) {
@@ -58,7 +57,6 @@ const (
 	notMeasured = "not measured" // or not completely
 )
 
-// verdict checks a demand against figures.
 func (d demand) verdict(all figures) Verdict {
 	v := Verdict{Measure: d.measure, Met: met}
 	var demands, measured []string

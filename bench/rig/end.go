@@ -42,7 +42,6 @@ func (e *end) stop() {
 	e.process.stop()
 }
 
-// twoEnds returns the traffic processes in two namespaces.
 func (r *Rig) twoEnds(p *setting, from, to *namespace) (sender, receiver *end, err error) {
 	if receiver, err = r.end(p, to); err != nil {
 		return nil, nil, err

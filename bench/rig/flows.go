@@ -57,7 +57,6 @@ func (s *site) clients() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(first), 25)
 }
 
-// newConnections measures TCP connections that carry no data.
 func (r *Rig) newConnections(p *setting, parallel int, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {

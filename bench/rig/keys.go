@@ -13,7 +13,6 @@ type keyPair struct {
 	public  config.Key
 }
 
-// newKeyPairs generates n key pairs.
 func newKeyPairs(n int) ([]keyPair, error) {
 	pairs := make([]keyPair, n)
 	for i := range pairs {

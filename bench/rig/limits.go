@@ -9,7 +9,6 @@ import (
 // Limits are less than a gateway: nothing is translated, so that each shows the cost of one
 // part of the path. Their segments are as long as those of P.
 
-// limitSubject returns a limit whose gateways are set up by up.
 func limitSubject(name string, up func(*Rig, *topology) error) *Subject {
 	return &Subject{Name: name, up: func(r *Rig, t *topology) error {
 		for _, s := range t.sites() {

@@ -53,7 +53,6 @@ func extraNodes(n int) []config.Node {
 func podOf(n config.Node) netip.Addr { return n.Prefixes[0].Addr().Next() }
 func deviceOf(n config.Node) string  { return fmt.Sprintf("ov%d", n.VNI) }
 
-// plus adds n to an IPv4 address.
 func plus(first string, n int) (a netip.Addr) {
 	b := netip.MustParseAddr(first).As4()
 	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
@@ -101,7 +100,6 @@ func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	}
 }
 
-// resident measures the resident memory of gateway A.
 func resident(_ *Rig, p *setting) (metrics, error) {
 	bytes, err := p.processes[0].memory("VmRSS")
 	return metrics{unitResident: bytes}, err

@@ -39,7 +39,6 @@ const settle = 50 * time.Millisecond
 // warmUp is how long streams run before they are measured.
 const warmUp = 300 * time.Millisecond
 
-// streams measures TCP from one namespace to another.
 func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, from, to)
 	if err != nil {
@@ -122,7 +121,6 @@ func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
 // podBurst is how many datagrams a pod sends at once.
 const podBurst = 16
 
-// roundTrips measures requests and responses.
 func (r *Rig) roundTrips(p *setting, connections int, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {

@@ -21,7 +21,6 @@ const (
 	SameHost Mode = "same-host"
 )
 
-// setMode configures the links of a topology for a mode.
 func (t *topology) setMode(m Mode) error {
 	var failed []error
 	for _, s := range t.sites() {

@@ -70,7 +70,6 @@ func optionalTests(mode Mode, l lengths, custom []string) (all []test) {
 	return all
 }
 
-// allTests returns the usual tests of all modes, and the optional ones if requested.
 func allTests(l lengths, custom []string, optional bool) (all []test) {
 	for _, mode := range modes {
 		all = append(all, usualTests(mode, l, custom)...)

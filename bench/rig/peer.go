@@ -42,7 +42,6 @@ route add %[3]s via %[4]s dev %[1]s table 101
 	}
 }
 
-// peerRules are the nftables rules of one gateway of P.
 func peerRules(other *site, device string) string {
 	return fmt.Sprintf(`table ip gateway {
 	chain prerouting {

@@ -27,7 +27,6 @@ var (
 	quickLengths = lengths{streams: 500 * time.Millisecond, datagrams: 500 * time.Millisecond, trial: 200 * time.Millisecond, roundTrips: 500 * time.Millisecond}
 )
 
-// tcpName returns the name of a test with that many streams, in one direction.
 func tcpName(streams int, direction string) string {
 	return fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction)
 }
@@ -83,7 +82,6 @@ func gatewayNames(mode Mode, custom []string) []string {
 	return gateways
 }
 
-// usualTests returns the tests of a mode that run by default.
 func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
 		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure})

@@ -51,7 +51,6 @@ func byMode(test, unit string) (bars []report.Bar) {
 	return append(bars, bar("no gateway: plain route · nogro", test, NoGRO, namePlain, unit))
 }
 
-// withPeer compares strait with the peer.
 func withPeer(prefix, test string, mode Mode, unit string) []report.Bar {
 	return []report.Bar{
 		bar(prefix+"peer", test, mode, nameP, unit),

@@ -90,7 +90,6 @@ func (p *process) running() error {
 	}
 }
 
-// tail returns the end of a log.
 func tail(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -106,7 +105,6 @@ type pipe struct {
 	io.WriteCloser
 }
 
-// pipeTo connects cmd to a pipe in both directions.
 func pipeTo(cmd *exec.Cmd) (*pipe, error) {
 	cmd.Stdin, cmd.Stdout = nil, nil
 	in, err := cmd.StdinPipe()

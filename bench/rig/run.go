@@ -42,7 +42,6 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) error {
 	return run.addPeaks()
 }
 
-// checkNames reports requested subjects that do not exist.
 func (r *Rig) checkNames() error {
 	var names []string
 	for _, s := range r.known() {
@@ -107,7 +106,6 @@ func (r *Rig) known() []*Subject {
 	return all
 }
 
-// subjects returns the subjects that a plan needs.
 func (r *Rig) subjects(plan []test) []*Subject {
 	needed := make(map[string]bool)
 	for _, t := range plan {
@@ -172,7 +170,6 @@ func (r *repetitions) repeat(ctx context.Context, n int) (err error) {
 	return r.notePeaks(settings)
 }
 
-// one runs one test once with all of its subjects.
 func (r *repetitions) one(ctx context.Context, t test, n int, settings map[string]*setting) error {
 	order := slices.Clone(t.subjects)
 	if n%2 == 0 {
@@ -207,7 +204,6 @@ func (r *repetitions) notePeaks(settings map[string]*setting) error {
 	return nil
 }
 
-// addPeaks adds the peak memory of each subject with a gateway process in the whole run.
 func (r *repetitions) addPeaks() error {
 	for _, name := range slices.Sorted(maps.Keys(r.peaks)) {
 		err := r.to.Add(result.Sample{Test: testMemory, Subject: name, Repetition: 1, Metrics: metrics{unitMemory: r.peaks[name]}})

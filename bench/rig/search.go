@@ -54,7 +54,6 @@ func (r *Rig) packetRate(p *setting, payload int, d time.Duration) (metrics, err
 	return metrics{unitPacketRate: best}, err
 }
 
-// blastTo returns the parameters of datagrams from pod to pod.
 func blastTo(p *setting, payloads []int, rate float64, d time.Duration) traffic.Blast {
 	return traffic.Blast{To: p.sees(p.b, 0), Sizes: payloads, Rate: rate, Duration: d, Burst: podBurst}
 }

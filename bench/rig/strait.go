@@ -63,7 +63,6 @@ func straitSubject(name, binary string, shape straitShape) *Subject {
 	}
 }
 
-// startStrait starts one gateway from a configuration.
 func (r *Rig) startStrait(t *topology, s *site, binary string, c *config.Gateway, private [32]byte) error {
 	dir, err := r.folder(t, s)
 	if err != nil {

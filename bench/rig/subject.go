@@ -62,7 +62,6 @@ func (r *Rig) place(s *Subject) (p *setting, err error) {
 	return p, r.awaitTraffic(p)
 }
 
-// remove stops everything in the setting and deletes the topology.
 func (p *setting) remove() error {
 	var all sync.WaitGroup
 	for _, e := range p.running {

@@ -128,7 +128,6 @@ var routerSettings = map[string]string{
 
 func (t *topology) sites() [2]*site { return [2]*site{t.a, t.b} }
 
-// other returns the other cluster.
 func (t *topology) other(s *site) *site {
 	if s == t.a {
 		return t.b
@@ -144,7 +143,6 @@ func (t *topology) remove() error {
 	return errors.Join(failed...)
 }
 
-// connect creates the links from the pod to the gateway.
 func (s *site) connect() error {
 	return errors.Join(
 		s.pod.IP(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.Name)),
@@ -157,7 +155,6 @@ func (s *site) connect() error {
 	)
 }
 
-// connectWAN creates the link between the gateways.
 func (t *topology) connectWAN() error {
 	return errors.Join(
 		t.a.gw.IP(fmt.Sprintf("link add wan type veth peer name wan netns %s\nlink set wan up\n", t.b.gw.Name)),
@@ -167,7 +164,6 @@ func (t *topology) connectWAN() error {
 	)
 }
 
-// addressLines returns the commands that add addresses to a device.
 func addressLines(device string, p pair) string {
 	return fmt.Sprintf("addr add %s/24 dev %s\naddr add %s/64 dev %[2]s nodad\n", p[0], device, p[1])
 }

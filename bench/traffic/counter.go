@@ -29,7 +29,6 @@ func (c *Counter) take(datagram []byte, _ netip.AddrPort) {
 	}
 }
 
-// begin starts counting another trial.
 func (c *Counter) begin(trial uint32) {
 	c.trial.Store(trial)
 	c.packets.Store(0)

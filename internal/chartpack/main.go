@@ -39,7 +39,6 @@ func main() {
 	}
 }
 
-// run writes the archive and its bill of materials.
 func run(out string, b build, folders []string) error {
 	if out == "" || b.repository == "" || len(folders) != 1 {
 		return errors.New("missing arguments: pass -o FILE.tgz, -version, -repository and the folder of the chart")

@@ -37,7 +37,6 @@ func (b build) image() string {
 	return b.repository + ":" + b.version
 }
 
-// pack returns the archive of a chart for a build.
 func pack(chart fs.FS, b build) ([]byte, error) {
 	var files []archive.File
 	used := 0

@@ -48,7 +48,6 @@ const (
 // capturing counts the running captures of this process.
 var capturing atomic.Int32
 
-// sightsOf returns the capture points of a request.
 func sightsOf(c localsocket.CaptureRequest) (found []sight, err error) {
 	for _, stage := range c.Stages {
 		if !slices.Contains(localsocket.CaptureStages, stage) {

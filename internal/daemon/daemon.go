@@ -236,7 +236,6 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 // addrPort converts a listen address for tun: port 0 means disabled, an invalid address means all.
 func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom(l.Addr, l.Port) }
 
-// forwardedOfNodes returns the number of packets of nodes that the gateway has forwarded.
 func (d *Daemon) forwardedOfNodes() (packets uint64) {
 	egress := []*gateway.Counters{d.fabric.Counters().Fallback}
 	for _, l := range d.fabric.Status() {

@@ -35,7 +35,6 @@ func random() rand.Source {
 	return rand.NewChaCha8(seed)
 }
 
-// expireFlows removes timed-out flows until ctx ends.
 func (d *Daemon) expireFlows(ctx context.Context) {
 	tick := time.NewTicker(expireInterval)
 	defer tick.Stop()

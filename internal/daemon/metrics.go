@@ -201,7 +201,6 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	d.rtt.Collect(to)
 }
 
-// collectRelay collects the statistics of mapped addresses, of the proxy and of forwards.
 func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string), gauge func(*prometheus.Desc, float64, ...string)) {
 	collect := func(descs *relayDescs, tcp, udp relay.Stats) {
 		for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {

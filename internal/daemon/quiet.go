@@ -59,7 +59,6 @@ func (q quiet) WithGroup(name string) slog.Handler {
 	return quiet{q.Handler.WithGroup(name), q.quietState}
 }
 
-// allow reports whether a line may be logged, and counts it.
 func (q *quietState) allow(message string, now time.Time) bool {
 	b := &q.buckets[maphash.String(q.seed, message[:min(len(message), quietPrefix)])%quietBuckets]
 	q.mu.Lock()

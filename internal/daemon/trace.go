@@ -30,7 +30,6 @@ func (d *Daemon) Trace(q localsocket.TraceQuestion, now time.Time) (*localsocket
 // traceLimit is the maximum size of a question in bytes.
 const traceLimit = 4096
 
-// serveTrace answers a TraceQuestion on the local socket.
 func serveTrace(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	var q localsocket.TraceQuestion
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, traceLimit))

@@ -52,7 +52,6 @@ func (w *watch) follow(files []string, applied string) {
 	w.done.Go(func() { watchSince(ctx, files, applied, w.changes, w.log) })
 }
 
-// end stops watching and waits for it.
 func (w *watch) end() {
 	if w.stop != nil {
 		w.stop()

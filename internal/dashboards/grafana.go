@@ -39,7 +39,6 @@ func (d dashboard) choices() []object {
 	return choices
 }
 
-// panels lays out the panels of all rows.
 func (d dashboard) panels() (all []object) {
 	id, y := 0, 0
 	add := func(o object, x, width, height int) {
@@ -99,7 +98,6 @@ func (p panel) grafana() object {
 	}
 }
 
-// thresholds color unhealthy values.
 func (p panel) thresholds() object {
 	steps := []object{{"color": "green", "value": nil}}
 	switch {

@@ -79,7 +79,6 @@ func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logg
 	}
 }
 
-// close stops the parts that were started.
 func (c *cluster) close() error {
 	var err error
 	if c.gateway != nil {

@@ -138,7 +138,6 @@ func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
 	return r
 }
 
-// take runs one step.
 func (s *step) take(ctx context.Context, limit time.Duration) Step {
 	stepCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

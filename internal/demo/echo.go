@@ -23,7 +23,6 @@ const (
 	pingTTL    = 64
 )
 
-// packet returns the request as an IP packet.
 func (e *echo) packet() []byte {
 	b := make([]byte, e.length)
 	src, dst := tcpip.AddrFromSlice(e.from.AsSlice()), tcpip.AddrFromSlice(e.to.AsSlice())
@@ -58,7 +57,6 @@ func (e *echo) concerns(m *message) bool {
 	return (m.what == echoReply || m.isError) && echoNumbers(m.body) == [2]uint16{e.id, e.sequence}
 }
 
-// echoNumbers returns identifier and sequence number of an echo request or reply.
 func echoNumbers(icmp []byte) (n [2]uint16) {
 	if len(icmp) >= packet.ICMPHeaderLen {
 		n[0], n[1] = binary.BigEndian.Uint16(icmp[4:]), binary.BigEndian.Uint16(icmp[6:])

@@ -72,23 +72,19 @@ func (h *host) attach(link stack.LinkEndpoint, own ...addresses) error {
 	return nil
 }
 
-// dialTCP connects from this host.
 func (h *host) dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return gonet.DialContextTCP(ctx, h.stack, fullAddress(to), networkProtocol(to.Addr()))
 }
 
-// listenTCP listens on an address of this host.
 func (h *host) listenTCP(at netip.AddrPort) (net.Listener, error) {
 	return gonet.ListenTCP(h.stack, fullAddress(at), networkProtocol(at.Addr()))
 }
 
-// dialUDP opens a connected UDP socket on this host.
 func (h *host) dialUDP(to netip.AddrPort) (net.Conn, error) {
 	remote := fullAddress(to)
 	return gonet.DialUDP(h.stack, nil, &remote, networkProtocol(to.Addr()))
 }
 
-// close stops the stack and waits for its goroutines.
 func (h *host) close() {
 	h.stack.Close()
 	h.stack.Wait()

@@ -63,7 +63,6 @@ func (l *icmpListener) exchange(ctx context.Context, q echo) (message, time.Dura
 	return m, trip, err
 }
 
-// wait waits for a message for which concerns returns true.
 func (l *icmpListener) wait(ctx context.Context, concerns func(*message) bool) (message, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()

@@ -9,7 +9,6 @@ import (
 // pollInterval is how often a step polls state that has no notification.
 const pollInterval = 10 * time.Millisecond
 
-// link waits until the link probes of both gateways have been answered.
 func (d *Demo) link(ctx context.Context, s *Step) error {
 	for _, c := range []*cluster{d.a, d.b} {
 		for !c.linkUp() {

@@ -47,7 +47,6 @@ func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) 
 	}, nil
 }
 
-// port is the UDP port of the overlay.
 func (o *overlaySocket) port() uint16 { return o.gateway.Port() }
 
 // send sends an IP packet to the gateway. A packet that cannot be sent is lost,

@@ -91,7 +91,6 @@ var planB = plan{
 	nodeSeen:        addressesOf("10.73.0.11", "fd73::11"),
 }
 
-// config returns the configuration of the cluster's gateway.
 func (p *plan) config(remote string, port uint16, w config.WireGuard) *config.Gateway {
 	c := &config.Gateway{
 		APIVersion: config.APIVersion,

@@ -111,7 +111,6 @@ func (t *Text) ShowEndpoints(endpoints []Endpoint) {
 	t.table("  ", rows)
 }
 
-// table prints rows with aligned columns.
 func (t *Text) table(indent string, rows [][]string) {
 	var table columns.Table
 	for _, r := range rows {
@@ -140,7 +139,6 @@ func (f *Figure) String() string {
 	return fmt.Sprintf("%s %.0f %s", f.Name, f.Value, f.Unit)
 }
 
-// seconds formats a duration for text output.
 func seconds(s float64) string {
 	switch {
 	case s >= 1:

@@ -57,7 +57,6 @@ type page struct {
 	types map[string]*schema // named types of list items
 }
 
-// objects returns the reference of all resources in a directory.
 func objects(folder fs.FS) (string, error) {
 	files, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
@@ -180,7 +179,6 @@ func (p *page) fields(path string, of *schema) {
 	}
 }
 
-// typeOf returns the name of the type of a value.
 func (p *page) typeOf(s *schema) string {
 	switch {
 	case s.Items != nil && s.Items.Properties == nil:
@@ -205,7 +203,6 @@ func (p *page) typeOf(s *schema) string {
 	return s.Type
 }
 
-// limits returns the bounds of a value as text.
 func (s *schema) limits() string {
 	var all []string
 	if s.Minimum != nil || s.Maximum != nil {

@@ -71,7 +71,6 @@ func (c Check) reportedTooBig(r Result) Result {
 	return r.failed(Big, fmt.Sprintf("%d bytes are too big: the reported path MTU is %d", c.Size, r.MTU))
 }
 
-// compare compares the reply with the request.
 func (c Check) compare(r Result, m Marker, back []byte) Result {
 	r.Bytes = int64(len(back))
 	want := c.Size - c.overhead()
@@ -93,7 +92,6 @@ func (c Check) compare(r Result, m Marker, back []byte) Result {
 	return c.checkSource(r)
 }
 
-// overhead is the length of the packet's headers in bytes.
 func (c Check) overhead() int {
 	if c.To.Addr().Is4() {
 		return 20 + 8

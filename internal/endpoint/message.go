@@ -41,7 +41,6 @@ func putReply(b []byte, from netip.AddrPort) bool {
 	return true
 }
 
-// parseRequest parses the header of a request.
 func parseRequest(b []byte) (nonce uint64, ok bool) {
 	if len(b) < headLen || [4]byte(b) != request {
 		return 0, false
@@ -49,7 +48,6 @@ func parseRequest(b []byte) (nonce uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[24:]), true
 }
 
-// parseReply parses the header of a reply.
 func parseReply(b []byte) (from netip.AddrPort, nonce uint64, ok bool) {
 	if len(b) < headLen || [4]byte(b) != answer {
 		return from, 0, false

@@ -90,7 +90,6 @@ type Result struct {
 	Silence time.Duration `json:"silence,omitempty"`
 }
 
-// failed returns the result with a failure.
 func (r Result) failed(f Failure, detail string) Result {
 	r.Failure, r.Detail = f, detail
 	return r

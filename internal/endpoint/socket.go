@@ -76,7 +76,6 @@ func setDF(fd int, v6 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
 }
 
-// clearDF allows fragmentation.
 func clearDF(fd int, v6 bool) error {
 	if v6 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DONT)

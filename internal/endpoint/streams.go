@@ -106,7 +106,6 @@ func (s *stream) connections(ctx context.Context, m Marker) {
 	}
 }
 
-// datagrams sends a datagram on each beat.
 func (s *stream) datagrams(ctx context.Context, m Marker) {
 	var to *socket
 	for to == nil && ctx.Err() == nil {
@@ -203,7 +202,6 @@ func (s *stream) answer() {
 	s.gap, s.lastAnswer = max(s.gap, now.Sub(s.lastAnswer)), now
 }
 
-// sentUntil returns the number of the next datagram.
 func (s *stream) sentUntil() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

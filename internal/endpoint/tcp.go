@@ -66,7 +66,6 @@ func (c Check) tcp(ctx context.Context, m Marker) Result {
 	return c.checkSource(r)
 }
 
-// send writes the first size bytes of a run's stream.
 func send(to io.Writer, m Marker, size int) error {
 	b := make([]byte, 32<<10)
 	for at := 0; at < size; {

@@ -45,7 +45,6 @@ func pack(name, source string, binaries []*goProgram, licences map[string]string
 	return image, whole.Digest, boms, err
 }
 
-// addImage adds the image of one platform.
 func (l *layout) addImage(b *goProgram, labels map[string]string) (descriptor, error) {
 	unpacked, err := archive.Tar([]archive.File{{Name: "strait", Mode: 0o755, Content: b.content}}, time.Time{})
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 // layout is an OCI image layout being built: blobs by file name.
 type layout struct{ blobs map[string][]byte }
 
-// add adds a blob and returns its descriptor.
 func (l *layout) add(mediaType string, blob []byte) descriptor {
 	sum := digest(blob)
 	l.blobs["blobs/sha256/"+sum] = blob

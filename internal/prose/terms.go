@@ -85,7 +85,6 @@ func beginnings(patterns []string) []string {
 	return all
 }
 
-// skips reports whether a file or folder is not checked.
 func (l *terms) skips(path string) bool {
 	path = filepath.ToSlash(path)
 	return slices.ContainsFunc(l.Skip, func(pattern string) bool {

@@ -154,7 +154,6 @@ func sharedFiles(o options) ([]archive.File, error) {
 	return all, nil
 }
 
-// writeArchive writes the archive of a program and its bill of materials.
 func (p *program) writeArchive(o options, shared []archive.File, licences map[string]string) error {
 	content, err := os.ReadFile(p.path)
 	if err != nil {

@@ -71,7 +71,6 @@ func exitStatus(passed bool) int {
 	return 1
 }
 
-// writeDurations writes all results as a JSON array.
 func writeDurations(file string, all []result) error {
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {

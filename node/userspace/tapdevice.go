@@ -77,7 +77,6 @@ func open(name string) (fd int, err error) {
 	return -1, fmt.Errorf("open TAP device %s: %w", name, err)
 }
 
-// remedy returns how to fix an error on opening the file.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT):

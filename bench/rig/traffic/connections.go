@@ -35,7 +35,6 @@ func (e *End) Connect(c Connections, l *Latencies) error {
 	return errors.Join(failed...)
 }
 
-// connect records one connection.
 func connect(to netip.AddrPort, r *recorder) error {
 	began := r.clock.Now()
 	c, err := net.DialTimeout("tcp", to.String(), patience)

@@ -20,7 +20,6 @@ const (
 	newAddresses = 126
 )
 
-// source returns the source of a flow's packets.
 func source(first netip.Addr, flow uint32) netip.AddrPort {
 	a := first.As4()
 	a[3] += byte(flow / portsEach % newAddresses)

@@ -59,7 +59,6 @@ func udpPacket(to netip.AddrPort, payload []byte) []byte {
 	return b
 }
 
-// setSource sets the source address and port, and the UDP checksum.
 func setSource(b []byte, from netip.AddrPort) {
 	src, udp := from.Addr().As4(), b[packet.IPv4HeaderLen:]
 	copy(b[12:], src[:])

@@ -79,7 +79,6 @@ func (r *recorder) record(asked, answered time.Duration) {
 	r.Unlock()
 }
 
-// latencies returns what was recorded so far.
 func (r *recorder) latencies() Latencies {
 	r.Lock()
 	defer r.Unlock()

@@ -81,7 +81,6 @@ func monotonic() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// echoTCP sends back what it reads.
 func echoTCP() error {
 	return acceptEach(portTCPEcho, func(c net.Conn) { _, _ = io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) })
 }
@@ -107,7 +106,6 @@ func acceptEach(port int, serve func(net.Conn)) error {
 	return nil
 }
 
-// echoUDP sends every datagram back to its sender.
 func echoUDP() error {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{Port: portUDPEcho})
 	if err != nil {

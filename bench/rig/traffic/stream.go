@@ -45,7 +45,6 @@ func (e *End) StartStreams(s Streams, _ *Nothing) error {
 	return nil
 }
 
-// dial opens a stream from s.
 func (s Source) dial(to netip.AddrPort) (net.Conn, error) {
 	d := net.Dialer{Timeout: patience}
 	if s.Address.IsValid() {
