@@ -5,42 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"strait.dev/strait/bench/result"
 )
 
-// Options of a run.
-type Options struct {
-	Repetitions int
-	Quick       bool // shorter and less precise: to check that the benchmark works
-}
-
-// Watcher receives the progress of a run: which test begins, and how many have ended.
-type Watcher interface {
-	Begin(t Test, repetition, done, of int)
-}
-
-// Matching returns the tests whose String matches a pattern; all if it is nil.
-func Matching(tests []Test, pattern *regexp.Regexp) (some []Test) {
-	for _, t := range tests {
-		if pattern == nil || pattern.MatchString(t.String()) {
-			some = append(some, t)
-		}
-	}
-	return some
+// Matching returns the tests whose String matches a pattern.
+func Matching(tests []Test, pattern *regexp.Regexp) []Test {
+	return slices.DeleteFunc(slices.Clone(tests), func(t Test) bool { return !pattern.MatchString(t.String()) })
 }
 
 // Run runs every test once per repetition and adds the samples to r. The order is reversed
 // each time, so that drift during a run affects all tests alike. A failed test is not
-// repeated, and the others continue. Run ends early only with ctx.
-func Run(ctx context.Context, r *result.Run, tests []Test, o Options, w Watcher) error {
+// repeated, and the others continue. Run ends early only with ctx. A brief run is shorter and less
+// precise: to check that the benchmark works. begin is called with each test that begins, its
+// repetition, and how many of all have ended.
+func Run(ctx context.Context, r *result.Run, tests []Test, repetitions int, brief bool, begin func(t Test, repetition, done, of int)) error {
 	e := thorough
-	if o.Quick {
+	if brief {
 		e = quick
 	}
 	failures := make([]error, len(tests))
-	for i := range o.Repetitions * len(tests) {
+	for i := range repetitions * len(tests) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -49,7 +36,7 @@ func Run(ctx context.Context, r *result.Run, tests []Test, o Options, w Watcher)
 		if failures[at] != nil {
 			continue
 		}
-		w.Begin(tests[at], repetition+1, i, o.Repetitions*len(tests))
+		begin(tests[at], repetition+1, i, repetitions*len(tests))
 		failures[at] = tests[at].take(ctx, e, r, repetition+1)
 	}
 	return errors.Join(failures...)

@@ -23,9 +23,7 @@ func fakes(taken *[]string, names ...string) (all []Test) {
 	return all
 }
 
-type unwatched struct{}
-
-func (unwatched) Begin(Test, int, int, int) {}
+func unwatched(Test, int, int, int) {}
 
 func emptyRun() *result.Run { return result.New("", result.Machine{}, time.Now()) }
 
@@ -33,7 +31,7 @@ func TestTheOrderIsReversedEachTime(t *testing.T) {
 	t.Parallel()
 	var taken []string
 	r := emptyRun()
-	if err := Run(t.Context(), r, fakes(&taken, "a", "b", "c"), Options{Repetitions: 3}, unwatched{}); err != nil {
+	if err := Run(t.Context(), r, fakes(&taken, "a", "b", "c"), 3, false, unwatched); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a", "b", "c", "c", "b", "a", "a", "b", "c"}; !slices.Equal(taken, want) {
@@ -57,7 +55,7 @@ func TestFailureNamesItsTestAndOthersStillRun(t *testing.T) {
 		return nil, broken
 	}})
 	r := emptyRun()
-	err := Run(t.Context(), r, tests, Options{Repetitions: 2}, unwatched{})
+	err := Run(t.Context(), r, tests, 2, false, unwatched)
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "b/mode=nogro/subject=fake") {
 		t.Errorf("error is %v", err)
 	}
@@ -71,7 +69,7 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var taken []string
-	if err := Run(ctx, emptyRun(), fakes(&taken, "a"), Options{Repetitions: 1}, unwatched{}); !errors.Is(err, context.Canceled) || taken != nil {
+	if err := Run(ctx, emptyRun(), fakes(&taken, "a"), 1, false, unwatched); !errors.Is(err, context.Canceled) || taken != nil {
 		t.Errorf("error is %v, ran %v", err, taken)
 	}
 }

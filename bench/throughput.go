@@ -83,7 +83,7 @@ const pricings = 8
 // has become busier since, nothing may arrive; then it tries half the rate, and so on.
 func (x *ends) price(trial func(float64) (measure.Trial, error), rate, size float64) (map[string]float64, error) {
 	for range pricings {
-		before, err := measure.UsageNow()
+		before, err := measure.CPUTime()
 		if err != nil {
 			return nil, err
 		}
@@ -91,15 +91,15 @@ func (x *ends) price(trial func(float64) (measure.Trial, error), rate, size floa
 		if err != nil {
 			return nil, err
 		}
-		after, err := measure.UsageNow()
+		after, err := measure.CPUTime()
 		if err != nil {
 			return nil, err
 		}
 		if t.Received > 0 {
-			used := after.Since(before)
+			used := after - before
 			return map[string]float64{
-				"CPU-ns/pkt": float64(used.CPU) / float64(t.Received),
-				"CPU-s/GB":   used.PerGB(float64(t.Received) * size),
+				"CPU-ns/pkt": float64(used) / float64(t.Received),
+				"CPU-s/GB":   measure.PerGB(used, float64(t.Received)*size),
 			}, nil
 		}
 		rate /= 2

@@ -136,7 +136,7 @@ func (c counting) Write(b []byte) (int, error) {
 
 func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]float64, error) {
 	clock := measure.NewClock()
-	before, err := measure.UsageNow()
+	before, err := measure.CPUTime()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 	if !pause(ctx, d) {
 		return nil, context.Cause(ctx)
 	}
-	after, err := measure.UsageNow()
+	after, err := measure.CPUTime()
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 	}
 	return map[string]float64{
 		"bit/s":    8 * arrived / took.Seconds(),
-		"CPU-s/GB": after.Since(before).PerGB(arrived),
+		"CPU-s/GB": measure.PerGB(after-before, arrived),
 	}, nil
 }
 

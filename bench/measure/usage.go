@@ -11,25 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is the resource use of this process, including kernel work on its behalf.
-type Usage struct {
-	CPU time.Duration // user and system, of all threads
-}
-
-// UsageNow reads the current usage.
-func UsageNow() (Usage, error) {
+// CPUTime returns the CPU time of all threads of this process, including kernel work on its behalf.
+func CPUTime() (time.Duration, error) {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return Usage{}, fmt.Errorf("read the CPU time of this process: %w", err)
+		return 0, fmt.Errorf("read the CPU time of this process: %w", err)
 	}
-	return Usage{time.Duration(r.Utime.Nano() + r.Stime.Nano())}, nil
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
 }
 
-// Since returns the difference from an earlier usage.
-func (u Usage) Since(before Usage) Usage { return Usage{u.CPU - before.CPU} }
+// ThreadTime returns the CPU time of the calling thread, including kernel work on its
+// behalf, with a resolution of nanoseconds: for spans too short for CPUTime. The goroutine
+// must be locked to its thread between two calls.
+func ThreadTime() (time.Duration, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0, fmt.Errorf("read the CPU time of this thread: %w", err)
+	}
+	return time.Duration(t.Nano()), nil
+}
 
 // PerGB returns CPU-seconds per 10^9 bytes.
-func (u Usage) PerGB(bytes float64) float64 { return u.CPU.Seconds() / (bytes / 1e9) }
+func PerGB(used time.Duration, bytes float64) float64 { return used.Seconds() / (bytes / 1e9) }
 
 // Resident returns the resident memory of this process in bytes.
 func Resident() (uint64, error) {

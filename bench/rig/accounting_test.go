@@ -9,18 +9,16 @@ import (
 
 func TestCPUTimeIsReadFromEitherVersionOfControlGroups(t *testing.T) {
 	t.Parallel()
-	v1, err := parseCPUAcct("1234567890\n")
-	if want := 1234567890 * time.Nanosecond; err != nil || v1 != want {
-		t.Errorf("cpuacct.usage: %v, %v; want %v", v1, err, want)
-	}
-	v2, err := parseCPUStat("usage_usec 2500000\nuser_usec 1500000\nsystem_usec 1000000\n")
-	if want := 2500 * time.Millisecond; err != nil || v2 != want {
-		t.Errorf("cpu.stat: %v, %v; want %v", v2, err, want)
-	}
-	for name, parse := range map[string]func(string) (time.Duration, error){"cpuacct.usage": parseCPUAcct, "cpu.stat": parseCPUStat} {
-		if _, err := parse("nr_periods 0\n"); err == nil {
-			t.Errorf("%s: no error for a file without usage", name)
+	for text, want := range map[string]time.Duration{
+		"1234567890\n": 1234567890 * time.Nanosecond, // cpuacct.usage
+		"usage_usec 2500000\nuser_usec 1500000\nsystem_usec 1000000\n": 2500 * time.Millisecond,
+	} {
+		if got, err := parseUsage(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
+	}
+	if _, err := parseUsage("nr_periods 0\n"); err == nil {
+		t.Error("no error for a file without usage")
 	}
 }
 

@@ -27,18 +27,16 @@ const (
 type cgroups struct {
 	roots []string // of every hierarchy in use; the first one does the accounting
 	usage string   // name of the accounting file of a group
-	parse func(text string) (time.Duration, error)
 }
 
 // cgroup is one group.
 type cgroup struct {
 	folders []string // a process joins all of them
 	usage   string   // file
-	parse   func(text string) (time.Duration, error)
 }
 
 func newCgroups() (*cgroups, error) {
-	root, usage, parse, err := findAccounting()
+	root, usage, err := findAccounting()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +44,7 @@ func newCgroups() (*cgroups, error) {
 	if _, err := os.Stat(filepath.Join(sharesV1, "cpu.shares")); err == nil && root == accountV1 {
 		hierarchies = append(hierarchies, sharesV1)
 	}
-	g := &cgroups{usage: usage, parse: parse}
+	g := &cgroups{usage: usage}
 	for _, hierarchy := range hierarchies {
 		removeStaleCgroups(hierarchy)
 		root := filepath.Join(hierarchy, namePrefix+strconv.Itoa(os.Getpid()))
@@ -62,7 +60,7 @@ func newCgroups() (*cgroups, error) {
 }
 
 func (g *cgroups) make(name string) (*cgroup, error) {
-	c := &cgroup{usage: filepath.Join(g.roots[0], name, g.usage), parse: g.parse}
+	c := &cgroup{usage: filepath.Join(g.roots[0], name, g.usage)}
 	for _, root := range g.roots {
 		folder := filepath.Join(root, name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -73,30 +71,30 @@ func (g *cgroups) make(name string) (*cgroup, error) {
 	return c, nil
 }
 
-func findAccounting() (root, usage string, parse func(string) (time.Duration, error), err error) {
+func findAccounting() (root, usage string, err error) {
 	if _, err := os.Stat(filepath.Join(accountV1, "cpuacct.usage")); err == nil {
-		return accountV1, "cpuacct.usage", parseCPUAcct, nil
+		return accountV1, "cpuacct.usage", nil
 	}
 	for _, root := range []string{unifiedV2, unifiedAside} {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
-			return root, "cpu.stat", parseCPUStat, nil
+			return root, "cpu.stat", nil
 		}
 	}
-	return "", "", nil, fmt.Errorf("no control groups at %s to account CPU time; mount cgroup2 there", cgroupRoot)
+	return "", "", fmt.Errorf("no control groups at %s to account CPU time; mount cgroup2 there", cgroupRoot)
 }
 
-// parseCPUAcct parses cpuacct.usage of version 1: nanoseconds.
-func parseCPUAcct(text string) (time.Duration, error) {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	return time.Duration(n), err
-}
-
-// parseCPUStat parses usage_usec of cpu.stat of version 2.
-func parseCPUStat(text string) (time.Duration, error) {
+// parseUsage parses cpuacct.usage of version 1, which is nanoseconds, or usage_usec of cpu.stat of
+// version 2.
+func parseUsage(text string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
-		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == "usage_usec" {
+		key, value, named := strings.Cut(strings.TrimSpace(line), " ")
+		unit := time.Microsecond
+		if !named {
+			key, value, unit = "usage_usec", key, time.Nanosecond
+		}
+		if key == "usage_usec" {
 			n, err := strconv.ParseInt(value, 10, 64)
-			return time.Duration(n) * time.Microsecond, err
+			return time.Duration(n) * unit, err
 		}
 	}
 	return 0, errors.New("cpu.stat has no usage_usec")
@@ -107,7 +105,7 @@ func (c *cgroup) cpu() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.parse(string(text))
+	return parseUsage(string(text))
 }
 
 // processFiles returns the files to which a process writes its PID to join.

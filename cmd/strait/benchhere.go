@@ -28,7 +28,7 @@ func (f *benchFlags) measureHere(ctx context.Context, cmd *cobra.Command) (*resu
 	b := thisBuild()
 	r := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), result.ThisMachine(strings.TrimSpace(b.Version+" "+b.Revision)), time.Now())
 	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: terminalOf(cmd.ErrOrStderr())}
-	failed := bench.Run(ctx, r, tests, bench.Options{Repetitions: f.repetitions, Quick: f.quick}, p)
+	failed := bench.Run(ctx, r, tests, f.repetitions, f.quick, p.begin)
 	p.clear()
 	if ctx.Err() != nil {
 		failed = errors.New("interrupted: some tests have fewer repetitions than -n")
@@ -70,8 +70,8 @@ type benchProgress struct {
 	last     int // repetition
 }
 
-// Begin implements bench.Watcher.
-func (p *benchProgress) Begin(t bench.Test, repetition, done, of int) {
+// begin prints that a test begins; see bench.Run.
+func (p *benchProgress) begin(t bench.Test, repetition, done, of int) {
 	if done == 0 {
 		p.begun = time.Now()
 	}
