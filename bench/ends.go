@@ -7,6 +7,7 @@ import (
 
 	"strait.dev/strait/bench/traffic"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/underlay"
 )
 
@@ -43,7 +44,7 @@ func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 
 		nearHead: p.a.head(),
 		farHead:  p.b.head(),
-		farPod:   planA.remotePod,
+		farPod:   seenB,
 	}, nil
 }
 
@@ -51,11 +52,11 @@ func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 // long as the frames of nodes.
 func throughLoopback(_ context.Context, offload bool) (*ends, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
-	near, err := underlay.Listen(netip.AddrPortFrom(planA.node, 0), options)
+	near, err := underlay.Listen(netip.AddrPortFrom(plan.A.NodeUnderlay, 0), options)
 	if err != nil {
 		return nil, err
 	}
-	far, err := underlay.Listen(netip.AddrPortFrom(planB.node, 0), options)
+	far, err := underlay.Listen(netip.AddrPortFrom(plan.B.NodeUnderlay, 0), options)
 	if err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
@@ -68,6 +69,6 @@ func throughLoopback(_ context.Context, offload bool) (*ends, error) {
 
 		nearHead: make([]byte, gateway.EncapLen),
 		farHead:  make([]byte, gateway.EncapLen),
-		farPod:   planB.pod,
+		farPod:   podB,
 	}, nil
 }

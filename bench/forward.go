@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/plan"
 )
 
 // transferForwarded is transfer through a forward of gateway a: the sender connects to its
@@ -20,16 +21,16 @@ func transferForwarded(streams int, offload bool) func(context.Context, effort) 
 		}
 		defer func() { err = errors.Join(err, p.close()) }()
 		window := windowFor(p.b.node.Features().ReceiveBuffer, streams)
-		far, err := startPod(planB.pod, p.b.node, p.b.overlay(), p.b.head(), window)
+		far, err := startPod(podB, p.b.node, p.b.overlay(), p.b.head(), window)
 		if err != nil {
 			return nil, err
 		}
 		defer far.close()
-		listener, err := far.listen(netip.AddrPortFrom(planB.pod, port))
+		listener, err := far.listen(netip.AddrPortFrom(podB, port))
 		if err != nil {
 			return nil, err
 		}
-		listen, err := p.forward(netip.AddrPortFrom(planA.remotePod, port))
+		listen, err := p.forward(netip.AddrPortFrom(seenB, port))
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +42,7 @@ func transferForwarded(streams int, offload bool) func(context.Context, effort) 
 
 // forward makes gateway a forward a free TCP port.
 func (p *pair) forward(target netip.AddrPort) (listen config.ListenAddress, err error) {
-	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(planA.gateway, 0)))
+	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(plan.A.GatewayUnderlay, 0)))
 	if err != nil {
 		return listen, err
 	}

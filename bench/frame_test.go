@@ -7,12 +7,13 @@ import (
 
 	"strait.dev/strait/bench/traffic"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/packet"
 )
 
 var (
 	example  = flow{netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"), 4711, port}
-	example6 = flow{netip.MustParseAddr("fd00:10:1::5"), netip.MustParseAddr("fd00:71:2::9"), 4711, port}
+	example6 = flow{netip.MustParseAddr("fd10:0:0:1::5"), netip.MustParseAddr("fd71:0:0:2::9"), 4711, port}
 )
 
 // checked parses the packet of a frame and verifies both checksums.
@@ -94,7 +95,7 @@ func TestRequestsOfNewFlowsDiffer(t *testing.T) {
 	for i := range count {
 		var ip packet.IP
 		b := next(i)
-		if packet.Parse(b, &ip) != packet.FaultNone || !planA.pods.Contains(ip.Src) {
+		if packet.Parse(b, &ip) != packet.FaultNone || !plan.A.NodePods[plan.V4].Contains(ip.Src) {
 			t.Fatalf("request %d is from %v", i, ip.Src)
 		}
 		seen[string(b[:example.headersLen()])] = true

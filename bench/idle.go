@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
-	"strait.dev/strait/internal/freeport"
+	"strait.dev/strait/internal/plan"
 )
 
 // idlePeerings measures the memory of a peering without traffic: the difference between a
@@ -44,11 +44,11 @@ func memoryWith(peerings int) (_ float64, err error) {
 	for _, name := range names[1:] {
 		w.Peers = append(w.Peers, config.Peer{Name: name, PublicKey: keys.public[name]})
 	}
-	overlay, err := freeport.UDP()
+	overlay, err := plan.FreeUDP()
 	if err != nil {
 		return 0, err
 	}
-	c := planA.config(overlay, w)
+	c := plan.A.Config(overlay, w)
 	before, err := settledMemory()
 	if err != nil {
 		return 0, err

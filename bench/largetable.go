@@ -7,11 +7,8 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/plan"
 )
-
-// innerMTU is the inner MTU of all gateways here: that of WireGuard over IPv6 on a network
-// with an MTU of 1500 bytes.
-const innerMTU = 1420
 
 // Addresses of a large cluster: node i has underlay address 192.168.0.0 + i.
 var (
@@ -101,7 +98,7 @@ var far = sync.OnceValues(func() (*gateway.Gateway, error) {
 })
 
 func gatewayOf(c *config.Gateway) (*gateway.Gateway, error) {
-	t, err := gateway.NewTable(c, gateway.MTUs{Overlay: innerMTU, Tunnel: innerMTU}, nil)
+	t, err := gateway.NewTable(c, gateway.MTUs{Overlay: plan.InnerMTU, Tunnel: plan.InnerMTU}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/ecdh"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,6 +10,7 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/relay"
 )
 
@@ -41,14 +39,14 @@ func startPair(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, e
 	}
 	defer func() { _ = keys.remove() }() // gateways read their key once, when they start
 	// Cluster b has no endpoint for a: one reachable side is enough.
-	p.b, err = startSide(planB, config.WireGuard{
+	p.b, err = startSide(plan.B, config.WireGuard{
 		PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
 	}, true, offload, dial)
 	if err != nil {
 		return p, err
 	}
-	endpoint := netip.AddrPortFrom(planB.gateway, p.b.listens).String()
-	p.a, err = startSide(planA, config.WireGuard{
+	endpoint := netip.AddrPortFrom(plan.B.GatewayUnderlay, p.b.listens).String()
+	p.a, err = startSide(plan.A, config.WireGuard{
 		PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
 	}, false, offload, nil)
 	if err != nil {
@@ -91,15 +89,9 @@ func newKeys(names ...string) (k *keys, err error) {
 		return nil, fmt.Errorf("create a directory for keys: %w; set TMPDIR to a writable directory", err)
 	}
 	for _, name := range names {
-		private, err := ecdh.X25519().GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("generate a key: %w", err), k.remove())
+		if k.public[name], err = plan.NewKey(k.file(name)); err != nil {
+			return nil, errors.Join(err, k.remove())
 		}
-		text := base64.StdEncoding.EncodeToString(private.Bytes()) + "\n"
-		if err := os.WriteFile(k.file(name), []byte(text), 0o600); err != nil {
-			return nil, errors.Join(fmt.Errorf("write a key: %w", err), k.remove())
-		}
-		k.public[name] = config.Key(private.PublicKey().Bytes())
 	}
 	return k, nil
 }

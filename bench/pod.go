@@ -18,6 +18,7 @@ import (
 
 	"strait.dev/strait/bench/traffic"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/underlay"
 )
 
@@ -41,7 +42,7 @@ type nic struct {
 
 	mu     sync.Mutex // protects the fields below
 	batch  *underlay.Batch
-	frames [frameCount][gateway.EncapLen + innerMTU]byte
+	frames [frameCount][gateway.EncapLen + plan.InnerMTU]byte
 }
 
 // frameCount is the number of frames sent at once: the segments of 64 KiB of TCP.
@@ -56,7 +57,7 @@ func startPod(own netip.Addr, s *underlay.Socket, to netip.AddrPort, head []byte
 			TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 		}),
 		nic: &nic{
-			Endpoint: channel.New(0, innerMTU, ""), socket: s, to: underlay.NewDestination(to), head: head,
+			Endpoint: channel.New(0, plan.InnerMTU, ""), socket: s, to: underlay.NewDestination(to), head: head,
 			batch: underlay.NewBatch(frameCount),
 		},
 	}

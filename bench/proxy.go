@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+
+	"strait.dev/strait/internal/plan"
 )
 
 // transferProxied is transfer to a cluster without nodes: the sender is a pod behind the node
@@ -13,7 +15,7 @@ import (
 func transferProxied(streams int, offload bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		// A gateway connects to no pod on loopback: the receiver has the address of one for it.
-		listener, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(planB.node, 0)))
+		listener, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(plan.B.NodeUnderlay, 0)))
 		if err != nil {
 			return nil, err
 		}
@@ -26,13 +28,13 @@ func transferProxied(streams int, offload bool) func(context.Context, effort) (m
 		}
 		defer func() { err = errors.Join(err, p.close()) }()
 		window := windowFor(p.a.node.Features().ReceiveBuffer, streams)
-		near, err := startPod(planA.pod, p.a.node, p.a.overlay(), p.a.head(), window)
+		near, err := startPod(podA, p.a.node, p.a.overlay(), p.a.head(), window)
 		if err != nil {
 			return nil, err
 		}
 		defer near.close()
 		return measureStreams(ctx, e, listener, streams, func(ctx context.Context) (net.Conn, error) {
-			return near.dial(ctx, netip.AddrPortFrom(planA.remotePod, port))
+			return near.dial(ctx, netip.AddrPortFrom(seenB, port))
 		})
 	}
 }

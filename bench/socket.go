@@ -10,6 +10,7 @@ import (
 
 	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/tun"
 	"strait.dev/strait/underlay"
 )
@@ -70,12 +71,12 @@ func (h *hop) receive() (datagrams int) {
 // receiver's kernel work, up to its queue.
 func socketPrice(receiving bool, sizes []int, offload bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (_ map[string]float64, err error) {
-		own, err := underlay.Listen(netip.AddrPortFrom(planA.gateway, 0), underlay.Options{})
+		own, err := underlay.Listen(netip.AddrPortFrom(plan.A.GatewayUnderlay, 0), underlay.Options{})
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, own.Close()) }()
-		node, err := underlay.Listen(netip.AddrPortFrom(planA.node, 0), underlay.Options{DisableGRO: !offload, DisableGSO: !offload})
+		node, err := underlay.Listen(netip.AddrPortFrom(plan.A.NodeUnderlay, 0), underlay.Options{DisableGRO: !offload, DisableGSO: !offload})
 		if err != nil {
 			return nil, err
 		}

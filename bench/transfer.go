@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/internal/plan"
 )
 
 const (
@@ -29,17 +30,17 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 		}
 		defer func() { err = errors.Join(err, x.close()) }()
 		window := windowFor(x.far.Features().ReceiveBuffer, streams)
-		near, err := startPod(planA.pod, x.path.From, x.path.To, x.nearHead, window)
+		near, err := startPod(podA, x.path.From, x.path.To, x.nearHead, window)
 		if err != nil {
 			return nil, err
 		}
 		defer near.close()
-		far, err := startPod(planB.pod, x.far, x.back, x.farHead, window)
+		far, err := startPod(podB, x.far, x.back, x.farHead, window)
 		if err != nil {
 			return nil, err
 		}
 		defer far.close()
-		listener, err := far.listen(netip.AddrPortFrom(planB.pod, port))
+		listener, err := far.listen(netip.AddrPortFrom(podB, port))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 // windowFor returns the TCP window in bytes with which all streams together fit the receive
 // queue of a socket.
 func windowFor(queue, streams int) int {
-	const payload, enough = innerMTU - 40, 1 << 20
+	const payload, enough = plan.InnerMTU - 40, 1 << 20
 	return min(max(queue/datagramCharge*payload/streams, 10*payload), enough)
 }
 

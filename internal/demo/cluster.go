@@ -5,22 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"syscall"
 
 	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
-	"strait.dev/strait/internal/freeport"
+	"strait.dev/strait/internal/plan"
 )
-
-// portAttempts is how often the gateway is started on a new port because another
-// process took the port that was free.
-const portAttempts = 10
 
 // cluster is a cluster with one pod on one node, and its gateway.
 type cluster struct {
-	plan
+	plan.Cluster
 	pod       *host
 	node      *node
 	overlay   *overlaySocket
@@ -29,54 +24,51 @@ type cluster struct {
 }
 
 // startCluster starts a cluster whose gateway has the given private key and peer.
-func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *slog.Logger) (c *cluster, err error) {
-	c = &cluster{plan: p}
+func startCluster(p plan.Cluster, privateKeyFile string, peer config.Peer, log *slog.Logger) (c *cluster, err error) {
+	c = &cluster{Cluster: p}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cluster %s: %w", p.name, errors.Join(err, c.close()))
+			err = fmt.Errorf("cluster %s: %w", p.Name, errors.Join(err, c.close()))
 			c = nil
 		}
 	}()
 	w := config.WireGuard{PrivateKeyFile: privateKeyFile, Peers: []config.Peer{peer}}
-	if err := c.startGateway(remote, w, log); err != nil {
+	if err := c.startGateway(w, log); err != nil {
 		return c, err
 	}
 	var podLink *pipe.Endpoint
-	if c.node, podLink, err = newNode(&c.plan, c.overlay); err != nil {
+	if c.node, podLink, err = newNode(&c.Cluster, c.overlay); err != nil {
 		return c, err
 	}
 	if c.pod, err = newHost(); err != nil {
 		return c, err
 	}
-	return c, c.pod.attach(podLink, p.address)
+	return c, c.pod.attach(podLink, p.Address)
 }
 
 // startGateway starts the gateway and the node's overlay socket, which use the
 // same port number.
-func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logger) error {
-	for attempt := 1; ; attempt++ {
-		var err error
-		if w.ListenPort, err = freeport.UDP(); err != nil {
+func (c *cluster) startGateway(w config.WireGuard, log *slog.Logger) error {
+	err := plan.Retry(func() (err error) {
+		if w.ListenPort, err = plan.FreeUDP(); err != nil {
 			return err
 		}
-		if c.overlay, err = openOverlay(c.nodeUnderlay, c.gatewayUnderlay, c.vni); err != nil {
+		if c.overlay, err = openOverlay(c.NodeUnderlay, c.GatewayUnderlay, c.VNI); err != nil {
 			return err
 		}
-		settings := c.config(remote, c.overlay.port(), w)
+		settings := c.Config(c.overlay.port(), w)
 		if err := settings.Validate(); err != nil {
 			return err
 		}
-		c.gateway, err = daemon.Start(settings, daemon.Options{Log: log})
-		if err == nil {
-			c.wireGuard = netip.AddrPortFrom(c.gatewayUnderlay, w.ListenPort)
-			return nil
-		}
-		c.overlay.close()
-		c.overlay = nil
-		if attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {
+		if c.gateway, err = daemon.Start(settings, daemon.Options{Log: log}); err != nil {
+			c.overlay.close()
+			c.overlay = nil
 			return fmt.Errorf("start the gateway: %w", err)
 		}
-	}
+		return nil
+	})
+	c.wireGuard = netip.AddrPortFrom(c.GatewayUnderlay, w.ListenPort)
+	return err
 }
 
 func (c *cluster) close() error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/plan"
 )
 
 // limits bound the duration of a demo.
@@ -56,20 +57,20 @@ func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
 	}
 	defer os.RemoveAll(keys) // gateways read their key once, when they start
 	fileA, fileB := filepath.Join(keys, "a.key"), filepath.Join(keys, "b.key")
-	keyA, err := makeKey(fileA)
+	keyA, err := plan.NewKey(fileA)
 	if err != nil {
 		return d, err
 	}
-	keyB, err := makeKey(fileB)
+	keyB, err := plan.NewKey(fileB)
 	if err != nil {
 		return d, err
 	}
 	// Cluster b has no endpoint for a: one reachable side is enough.
-	if d.b, err = startCluster(planB, fileB, "a", config.Peer{Name: "a-0", PublicKey: keyA}, log.With("cluster", "b")); err != nil {
+	if d.b, err = startCluster(plan.B, fileB, config.Peer{Name: "a-0", PublicKey: keyA}, log.With("cluster", "b")); err != nil {
 		return d, err
 	}
 	peer := config.Peer{Name: "b-0", PublicKey: keyB, Endpoint: d.b.wireGuard.String()}
-	if d.a, err = startCluster(planA, fileA, "b", peer, log.With("cluster", "a")); err != nil {
+	if d.a, err = startCluster(plan.A, fileA, peer, log.With("cluster", "a")); err != nil {
 		return d, err
 	}
 	return d, d.startWeb()
@@ -87,10 +88,10 @@ type step struct {
 func (d *Demo) steps() []step {
 	return []step{
 		{name: "link", goal: "link probes cross in both directions", run: d.link, required: true},
-		{name: "ping-ipv4", goal: "pod b answers every ping from pod a", run: d.ping(v4)},
-		{name: "ping-ipv6", goal: "pod b answers every ping from pod a", run: d.ping(v6)},
-		{name: "http", goal: "pod a fetches a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},
-		{name: "http-from-node", goal: "node a fetches a page from pod b", run: d.get(d.a.node.host, "node a", d.a.nodeSeen[v4])},
+		{name: "ping-ipv4", goal: "pod b answers every ping from pod a", run: d.ping(plan.V4)},
+		{name: "ping-ipv6", goal: "pod b answers every ping from pod a", run: d.ping(plan.V6)},
+		{name: "http", goal: "pod a fetches a page from pod b", run: d.get(d.a.pod, "pod a", d.a.PodSeen[plan.V4])},
+		{name: "http-from-node", goal: "node a fetches a page from pod b", run: d.get(d.a.node.host, "node a", d.a.NodeSeen[plan.V4])},
 		{name: "transfer", goal: "pod b receives the data of pod a unchanged", run: d.transfer},
 		{name: "traceroute", goal: "every hop between the pods answers", run: d.traceroute},
 		{name: "port-unreachable", goal: "the error about a closed port comes from the destination address", run: d.portUnreachable},

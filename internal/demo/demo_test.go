@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/test/wait"
 )
 
@@ -173,12 +174,12 @@ func TestUnusableTemporaryDirectoryIsReportedWithARemedy(t *testing.T) {
 func TestFailedClusterStartCleansUp(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
-	remote, err := makeKey(filepath.Join(dir, "b.key"))
+	remote, err := plan.NewKey(filepath.Join(dir, "b.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	peer := config.Peer{Name: "b-0", PublicKey: remote}
-	c, err := startCluster(planA, filepath.Join(dir, "missing.key"), "b", peer, slog.New(slog.DiscardHandler))
+	c, err := startCluster(plan.A, filepath.Join(dir, "missing.key"), peer, slog.New(slog.DiscardHandler))
 	if c != nil || err == nil || !strings.Contains(err.Error(), "cluster a: start the gateway") || !strings.Contains(err.Error(), "missing.key") {
 		t.Errorf("without a private key: %v, %v", c, err)
 	}
@@ -198,7 +199,7 @@ var unlimited = limits{run: time.Hour, step: time.Hour, reply: time.Hour}
 
 // unlinked returns a demo whose clusters do not run.
 func unlinked() *Demo {
-	return &Demo{a: &cluster{plan: planA}, b: &cluster{plan: planB}, limits: unlimited}
+	return &Demo{a: &cluster{Cluster: plan.A}, b: &cluster{Cluster: plan.B}, limits: unlimited}
 }
 
 func read(t *testing.T, url string) string {

@@ -7,10 +7,10 @@
 //
 // Pods and nodes are in-memory network stacks. The gateways run the code of
 // "strait gateway" and exchange real UDP datagrams with the nodes and with each
-// other on loopback. Both clusters use the same CIDRs; plan.go lists all
+// other on loopback. Both clusters use the same CIDRs; package plan has all
 // addresses.
 //
-// plan.go, host.go, overlaysocket.go and node.go are the parts of a cluster,
+// host.go, overlaysocket.go and node.go are the parts of a cluster,
 // which cluster.go assembles. demo.go runs the steps, one file each. report.go
 // holds the result and textoutput.go prints it.
 package demo

@@ -15,6 +15,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"strait.dev/strait/internal/plan"
 )
 
 // host is a pod, or the host side of a node: an in-memory network stack with one
@@ -30,6 +32,10 @@ const hostNIC tcpip.NICID = 1
 // default (net.core.rmem_default) and is charged 2304 bytes per datagram: 92
 // datagrams with 1380 bytes of TCP payload each.
 const tcpWindow = 92 * 1380
+
+// podMTU is the MTU of the pods' interfaces in bytes: larger than that of the tunnel, as in most
+// clusters.
+const podMTU = 1500
 
 // newHost returns a host without an interface.
 func newHost() (*host, error) {
@@ -52,7 +58,7 @@ func newHost() (*host, error) {
 
 // attach adds the host's interface, which carries all traffic. The first
 // addresses are the source addresses.
-func (h *host) attach(link stack.LinkEndpoint, own ...addresses) error {
+func (h *host) attach(link stack.LinkEndpoint, own ...plan.Addresses) error {
 	options := stack.NICOptions{DeliverLinkPackets: true} // icmpListener needs them
 	if err := h.stack.CreateNICWithOptions(hostNIC, link, options); err != nil {
 		return fmt.Errorf("network stack: create interface: %v", err)

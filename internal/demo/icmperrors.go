@@ -12,6 +12,7 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/packet"
 )
 
@@ -23,7 +24,7 @@ const (
 // portUnreachable sends UDP to a closed port. The error must come from the
 // destination address, quote that packet, and reach the sending socket.
 func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
-	from, to := d.a.address[v4], netip.AddrPortFrom(d.b.podSeen[v4], closedPort)
+	from, to := d.a.Address[plan.V4], netip.AddrPortFrom(d.b.PodSeen[plan.V4], closedPort)
 	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 	if err != nil {
 		return err
@@ -82,29 +83,29 @@ func awaitRefusal(ctx context.Context, socket net.Conn, limit time.Duration) err
 // tooBig sends packets that fit pod a's interface but exceed the tunnel's MTU
 // and must not be fragmented, then packets of the MTU that the error states.
 func (d *Demo) tooBig(ctx context.Context, s *Step) error {
-	for f, want := range [...]string{v4: tooBig4, v6: tooBig6} {
-		if err := d.tooBigFor(ctx, family(f), want); err != nil {
+	for f, want := range [...]string{plan.V4: tooBig4, plan.V6: tooBig6} {
+		if err := d.tooBigFor(ctx, f, want); err != nil {
 			return err
 		}
 	}
-	s.Summary = fmt.Sprintf("%d bytes with DF set: %s (IPv6: %s); %d bytes pass", podMTU, tooBig4, tooBig6, innerMTU)
-	s.Figure = &Figure{"mtu", innerMTU, "B"}
+	s.Summary = fmt.Sprintf("%d bytes with DF set: %s (IPv6: %s); %d bytes pass", podMTU, tooBig4, tooBig6, plan.InnerMTU)
+	s.Figure = &Figure{"mtu", plan.InnerMTU, "B"}
 	return nil
 }
 
-func (d *Demo) tooBigFor(ctx context.Context, f family, want string) error {
-	listener, err := d.a.pod.listenICMP(d.a.address[f], d.limits.reply)
+func (d *Demo) tooBigFor(ctx context.Context, f int, want string) error {
+	listener, err := d.a.pod.listenICMP(d.a.Address[f], d.limits.reply)
 	if err != nil {
 		return err
 	}
 	defer listener.close()
-	q := echo{from: d.a.address[f], to: d.b.podSeen[f], id: sizeID, sequence: 1, ttl: pingTTL, length: podMTU}
+	q := echo{from: d.a.Address[f], to: d.b.PodSeen[f], id: sizeID, sequence: 1, ttl: pingTTL, length: podMTU}
 	m, _, err := listener.exchange(ctx, q)
-	if err == nil && (m.what != want || m.from != gatewayInternal[f] || m.mtu != innerMTU) {
+	if err == nil && (m.what != want || m.from != plan.GatewayInternal[f] || m.mtu != plan.InnerMTU) {
 		err = fmt.Errorf("%v, mtu %d", m, m.mtu)
 	}
 	if err != nil {
-		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, in reply to %d bytes", want, gatewayInternal[f], innerMTU, q.length), err.Error()}
+		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, in reply to %d bytes", want, plan.GatewayInternal[f], plan.InnerMTU, q.length), err.Error()}
 	}
 	q.sequence, q.length = 2, m.mtu
 	m, _, err = listener.exchange(ctx, q)

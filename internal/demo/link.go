@@ -15,7 +15,7 @@ func (d *Demo) link(ctx context.Context, s *Step) error {
 			select {
 			case <-ctx.Done():
 				return &mismatch{
-					"link probes that cross to and from gateway " + c.name,
+					"link probes that cross to and from gateway " + c.Name,
 					fmt.Sprintf("none of %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
 				}
 			case <-time.After(pollInterval):

@@ -8,6 +8,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/packet"
 )
 
@@ -23,22 +24,22 @@ import (
 // it has released.
 type node struct {
 	*host
-	plan     *plan
+	cluster  *plan.Cluster
 	pod, own *pipe.Endpoint
 	overlay  *overlaySocket
 }
 
 // newNode returns the node that p describes, connected to overlay. podLink is the
 // pod's end of the link to the pod.
-func newNode(p *plan, overlay *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
-	n = &node{plan: p, overlay: overlay}
+func newNode(p *plan.Cluster, overlay *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
+	n = &node{cluster: p, overlay: overlay}
 	if n.host, err = newHost(); err != nil {
 		return nil, nil, err
 	}
 	var hostLink *pipe.Endpoint
 	podLink, n.pod = pipe.New("", "", podMTU)
-	hostLink, n.own = pipe.New("", "", innerMTU)
-	if err := n.attach(hostLink, nodeInternal, p.router); err != nil {
+	hostLink, n.own = pipe.New("", "", plan.InnerMTU)
+	if err := n.attach(hostLink, plan.NodeInternal, p.Router); err != nil {
 		n.close()
 		return nil, nil, err
 	}
@@ -80,20 +81,20 @@ func (n *node) send(b []byte) {
 }
 
 func (n *node) isPod(a netip.Addr) bool {
-	return n.plan.nodePods[v4].Contains(a) || n.plan.nodePods[v6].Contains(a)
+	return n.cluster.NodePods[plan.V4].Contains(a) || n.cluster.NodePods[plan.V6].Contains(a)
 }
 
 func (n *node) isOwn(a netip.Addr) bool {
-	f := familyOf(a)
-	return a == nodeInternal[f] || a == n.plan.router[f]
+	f := packet.FamilyIndex(a)
+	return a == plan.NodeInternal[f] || a == n.cluster.Router[f]
 }
 
 // addressTowards returns the node's address on the interface that leads to a.
 func (n *node) addressTowards(a netip.Addr) netip.Addr {
 	if n.isPod(a) {
-		return n.plan.router[familyOf(a)]
+		return n.cluster.Router[packet.FamilyIndex(a)]
 	}
-	return nodeInternal[familyOf(a)]
+	return plan.NodeInternal[packet.FamilyIndex(a)]
 }
 
 // receiver is the node's end of a link. It is called with a copy of each packet.

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"strait.dev/strait/geneve"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/packet"
 )
 
 func TestNodeAcceptsFramesOfItsGatewayOnly(t *testing.T) {
-	w, err := openOverlay(planA.nodeUnderlay, planA.gatewayUnderlay, planA.vni)
+	w, err := openOverlay(plan.A.NodeUnderlay, plan.A.GatewayUnderlay, plan.A.VNI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,26 +19,26 @@ func TestNodeAcceptsFramesOfItsGatewayOnly(t *testing.T) {
 	arrived := make(chan string, 8)
 	w.start(func(b []byte) { arrived <- string(b) })
 
-	own := packet.MACOf(nodeInternal[v4])
+	own := packet.MACOf(plan.NodeInternal[plan.V4])
 	frame := func(vni uint32, to packet.MAC, etherType uint16, payload string) []byte {
 		b := make([]byte, encapLen, encapLen+len(payload))
 		geneve.Put(b, vni)
-		packet.PutEthernet(b[geneve.HeaderLen:], to, packet.MACOf(gatewayInternal[v4]), etherType)
+		packet.PutEthernet(b[geneve.HeaderLen:], to, packet.MACOf(plan.GatewayInternal[plan.V4]), etherType)
 		return append(b, payload...)
 	}
 	for _, c := range []struct {
 		from  netip.Addr
 		frame []byte
 	}{
-		{planB.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeIPv4, "from another sender")},
-		{planA.gatewayUnderlay, frame(planB.vni, own, packet.EtherTypeIPv4, "with another VNI")},
-		{planA.gatewayUnderlay, frame(planA.vni, packet.MAC{2}, packet.EtherTypeIPv4, "to another MAC address")},
-		{planA.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeARP, "of another protocol")},
-		{planA.gatewayUnderlay, []byte("no frame")},
-		{planA.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeIPv6, "the right one")},
+		{plan.B.GatewayUnderlay, frame(plan.A.VNI, own, packet.EtherTypeIPv4, "from another sender")},
+		{plan.A.GatewayUnderlay, frame(plan.B.VNI, own, packet.EtherTypeIPv4, "with another VNI")},
+		{plan.A.GatewayUnderlay, frame(plan.A.VNI, packet.MAC{2}, packet.EtherTypeIPv4, "to another MAC address")},
+		{plan.A.GatewayUnderlay, frame(plan.A.VNI, own, packet.EtherTypeARP, "of another protocol")},
+		{plan.A.GatewayUnderlay, []byte("no frame")},
+		{plan.A.GatewayUnderlay, frame(plan.A.VNI, own, packet.EtherTypeIPv6, "the right one")},
 	} {
 		socket, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.from, 0)),
-			net.UDPAddrFromAddrPort(netip.AddrPortFrom(planA.nodeUnderlay, w.port())))
+			net.UDPAddrFromAddrPort(netip.AddrPortFrom(plan.A.NodeUnderlay, w.port())))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"strait.dev/strait/geneve"
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/packet"
 )
 
@@ -59,7 +60,7 @@ func (o *overlaySocket) send(b []byte, version uint8) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	geneve.Put(o.frame, o.vni)
-	packet.PutEthernet(o.frame[geneve.HeaderLen:], packet.MACOf(gatewayInternal[v4]), packet.MACOf(nodeInternal[v4]), etherType)
+	packet.PutEthernet(o.frame[geneve.HeaderLen:], packet.MACOf(plan.GatewayInternal[plan.V4]), packet.MACOf(plan.NodeInternal[plan.V4]), etherType)
 	n := copy(o.frame[encapLen:], b)
 	_, _ = o.socket.WriteToUDPAddrPort(o.frame[:encapLen+n], o.gateway)
 }
@@ -85,7 +86,7 @@ func (o *overlaySocket) receive(deliver func(b []byte)) {
 			continue
 		}
 		to, _, etherType, b, ok := packet.ParseEthernet(frame)
-		if ok && to == packet.MACOf(nodeInternal[v4]) && (etherType == packet.EtherTypeIPv4 || etherType == packet.EtherTypeIPv6) {
+		if ok && to == packet.MACOf(plan.NodeInternal[plan.V4]) && (etherType == packet.EtherTypeIPv4 || etherType == packet.EtherTypeIPv6) {
 			deliver(b)
 		}
 	}

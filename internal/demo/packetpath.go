@@ -24,7 +24,7 @@ func recordPath(id uint16, clusters ...*cluster) *pathRecorder {
 	for _, c := range clusters {
 		g := c.gateway.Fabric().Gateway
 		f.gateways = append(f.gateways, g)
-		g.SetTap(func(s gateway.Stage, ip []byte) { f.record(c.name, s, ip) })
+		g.SetTap(func(s gateway.Stage, ip []byte) { f.record(c.Name, s, ip) })
 	}
 	return f
 }
@@ -66,9 +66,9 @@ const (
 // expectedPath is the path of a ping from pod a to pod b and of its reply. Each
 // gateway translates the destination of outgoing packets and the source of
 // incoming packets.
-func (d *Demo) expectedPath(f family) []Observation {
-	a, b := d.a.address[f].String(), d.b.address[f].String()         // real addresses
-	aSeen, bSeen := d.a.podSeen[f].String(), d.b.podSeen[f].String() // as the other cluster maps them
+func (d *Demo) expectedPath(f int) []Observation {
+	a, b := d.a.Address[f].String(), d.b.Address[f].String()         // real addresses
+	aSeen, bSeen := d.a.PodSeen[f].String(), d.b.PodSeen[f].String() // as the other cluster maps them
 	return []Observation{
 		{request, "a", gateway.FromNode.String(), a, bSeen},
 		{request, "a", gateway.IntoTunnel.String(), a, b},

@@ -14,9 +14,9 @@ const (
 
 // ping pings pod b from pod a and records the path of the first request and its
 // reply through both gateways.
-func (d *Demo) ping(f family) func(context.Context, *Step) error {
+func (d *Demo) ping(f int) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
-		from, to := d.a.address[f], d.b.podSeen[f]
+		from, to := d.a.Address[f], d.b.PodSeen[f]
 		listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 		if err != nil {
 			return err

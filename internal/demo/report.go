@@ -1,5 +1,7 @@
 package demo
 
+import "strait.dev/strait/internal/plan"
+
 // Kind is the kind of a Report in the product's API group and version.
 const Kind = "DemoReport"
 
@@ -93,12 +95,12 @@ func (r *Report) add(s Step, w Watcher) {
 // Clusters describes both clusters.
 func (d *Demo) Clusters() []Cluster {
 	var all []Cluster
-	for _, p := range []*plan{&d.a.plan, &d.b.plan} {
-		c := Cluster{Name: p.name}
-		for _, f := range []family{v4, v6} {
-			c.PodCIDRs = append(c.PodCIDRs, podRange[f].String())
-			c.Pod = append(c.Pod, p.address[f].String())
-			c.RemoteSeen = append(c.RemoteSeen, p.remotePods[f].String())
+	for _, p := range []plan.Cluster{d.a.Cluster, d.b.Cluster} {
+		c := Cluster{Name: p.Name}
+		for _, f := range []int{plan.V4, plan.V6} {
+			c.PodCIDRs = append(c.PodCIDRs, plan.PodCIDRs[f].String())
+			c.Pod = append(c.Pod, p.Address[f].String())
+			c.RemoteSeen = append(c.RemoteSeen, p.RemotePods[f].String())
 		}
 		all = append(all, c)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strait.dev/strait/internal/columns"
+	"strait.dev/strait/internal/plan"
 )
 
 // Text prints a run as lines of text. It is a Watcher. Write errors are ignored:
@@ -28,7 +29,7 @@ func (t *Text) Introduce(clusters []Cluster) {
 	fmt.Fprintf(t.To, "Two clusters in this process, connected by two gateways. Both use the pod CIDRs %s.\n\n", cidrs)
 	fmt.Fprint(t.To, "  pod a -- node a == Geneve == gateway a == WireGuard == gateway b == Geneve == node b -- pod b\n\n")
 	for _, c := range [][2]Cluster{{a, b}, {b, a}} {
-		fmt.Fprintf(t.To, "  pod %s has address %s; cluster %s maps the pods of cluster %s to %s\n", c[0].Name, c[0].Pod[v4],
+		fmt.Fprintf(t.To, "  pod %s has address %s; cluster %s maps the pods of cluster %s to %s\n", c[0].Name, c[0].Pod[plan.V4],
 			c[0].Name, c[1].Name, strings.Join(c[0].RemoteSeen, " and "))
 	}
 	fmt.Fprintln(t.To)

@@ -3,6 +3,8 @@ package demo
 import (
 	"context"
 	"fmt"
+
+	"strait.dev/strait/internal/plan"
 )
 
 const traceID = 0x5452
@@ -10,7 +12,7 @@ const traceID = 0x5452
 // traceroute sends echo requests from pod a to pod b whose TTL expires at each
 // hop in turn.
 func (d *Demo) traceroute(ctx context.Context, s *Step) error {
-	from, to := d.a.address[v4], d.b.podSeen[v4]
+	from, to := d.a.Address[plan.V4], d.b.PodSeen[plan.V4]
 	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 	if err != nil {
 		return err
@@ -21,10 +23,10 @@ func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 		address fmt.Stringer
 		want    string
 	}{
-		{"node a", d.a.router[v4], timeExceeded},
-		{"gateway a", gatewayInternal[v4], timeExceeded},
-		{"gateway b", d.b.gatewaySeen[v4], timeExceeded},
-		{"node b", d.b.nodeSeen[v4], timeExceeded},
+		{"node a", d.a.Router[plan.V4], timeExceeded},
+		{"gateway a", plan.GatewayInternal[plan.V4], timeExceeded},
+		{"gateway b", d.b.GatewaySeen[plan.V4], timeExceeded},
+		{"node b", d.b.NodeSeen[plan.V4], timeExceeded},
 		{"pod b", to, echoReply},
 	}
 	for i, hop := range path {

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"strait.dev/strait/internal/plan"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // transfer sends a stream from pod a to pod b over TCP. Pod b replies with the
 // hash of the received bytes.
 func (d *Demo) transfer(ctx context.Context, s *Step) error {
-	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.address[v4], transferPort))
+	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.Address[plan.V4], transferPort))
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (d *Demo) transfer(ctx context.Context, s *Step) error {
 	}()
 
 	begin := time.Now()
-	connection, err := d.a.pod.dialTCP(ctx, netip.AddrPortFrom(d.b.podSeen[v4], transferPort))
+	connection, err := d.a.pod.dialTCP(ctx, netip.AddrPortFrom(d.b.PodSeen[plan.V4], transferPort))
 	if err != nil {
 		return err
 	}

@@ -8,20 +8,22 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"strait.dev/strait/internal/plan"
 )
 
 const webPort = 80
 
 // startWeb starts a web server in pod b, which reports the client's address.
 func (d *Demo) startWeb() error {
-	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.address[v4], webPort))
+	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.Address[plan.V4], webPort))
 	if err != nil {
 		return fmt.Errorf("start the web server in pod b: %w", err)
 	}
 	d.web = &http.Server{
 		ReadHeaderTimeout: d.limits.reply,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, greeting(d.b.address[v4], r.RemoteAddr))
+			io.WriteString(w, greeting(d.b.Address[plan.V4], r.RemoteAddr))
 		}),
 	}
 	d.serving.Go(func() { _ = d.web.Serve(listener) }) // always http.ErrServerClosed
@@ -35,7 +37,7 @@ func greeting(pod netip.Addr, client string) string {
 }
 
 // webAddress is the address of the web server for clients in cluster a.
-func (d *Demo) webAddress() netip.AddrPort { return netip.AddrPortFrom(d.b.podSeen[v4], webPort) }
+func (d *Demo) webAddress() netip.AddrPort { return netip.AddrPortFrom(d.b.PodSeen[plan.V4], webPort) }
 
 // transport connects HTTP from a host to pod b for any URL.
 func (d *Demo) transport(from *host) *http.Transport {
@@ -58,7 +60,7 @@ func (d *Demo) get(from *host, name string, seen netip.Addr) func(context.Contex
 			return err
 		}
 		took := time.Since(begin)
-		if expected := greeting(d.b.address[v4], netip.AddrPortFrom(seen, 0).String()); page != expected {
+		if expected := greeting(d.b.Address[plan.V4], netip.AddrPortFrom(seen, 0).String()); page != expected {
 			return &mismatch{fmt.Sprintf("the page %q", expected), fmt.Sprintf("%q", page)}
 		}
 		s.Summary = fmt.Sprintf("GET %s from %s; pod b received it from %v", url, name, seen)

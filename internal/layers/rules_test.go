@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"operate/preflight"},
 	{"operate/diagnose"},
 	{"operate/uninstall"},
-	{"internal/freeport"},
+	{"internal/plan"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
 	{"bench/traffic", "bench/report"},
