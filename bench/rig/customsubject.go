@@ -71,10 +71,10 @@ func customEnvironment(t *topology, encapsulation string) (env []string) {
 	for _, s := range t.sites() {
 		values := []any{
 			s.gw.Name, s.node.Name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],
-			s.podNet[0], s.seenAs[0], encapsulation, netns.TunnelPorts[encapsulation], vni,
+			s.NodePods[0], s.seenAs[0], encapsulation, netns.TunnelPorts[encapsulation], vni,
 		}
 		for i, v := range Variables {
-			env = append(env, fmt.Sprintf("%s%s=%v", strings.TrimSuffix(v[0], "A"), strings.ToUpper(s.name), values[i]))
+			env = append(env, fmt.Sprintf("%s%s=%v", strings.TrimSuffix(v[0], "A"), strings.ToUpper(s.Name), values[i]))
 		}
 	}
 	return env

@@ -18,7 +18,7 @@ func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Dur
 	var sent traffic.FlowsSent
 	count, cpu, err := r.during(p, receiver, func() (err error) {
 		sent, err = sender.SendFlows(traffic.Flows{
-			To: p.sees(p.b, 0), From: p.a.podAddress[0], Count: flows, Size: payload, Rate: rate, Duration: d,
+			To: p.sees(p.b, 0), From: p.a.Address[0], Count: flows, Size: payload, Rate: rate, Duration: d,
 		})
 		time.Sleep(delivery)
 		return err
@@ -52,7 +52,7 @@ func (r *Rig) newFlows(p *setting, d time.Duration) (metrics, error) {
 // clients are addresses of the pod's network that serve as sources of new flows: the upper
 // half. They are routed to the pod, where no process listens.
 func (s *site) clients() netip.Prefix {
-	first := s.podNet[0].Addr().As4()
+	first := s.NodePods[0].Addr().As4()
 	first[3] |= 0x80
 	return netip.PrefixFrom(netip.AddrFrom4(first), 25)
 }

@@ -12,7 +12,7 @@ import (
 func limitSubject(name string, up func(*Rig, *topology) error) *Subject {
 	return &Subject{Name: name, up: func(r *Rig, t *topology) error {
 		for _, s := range t.sites() {
-			err := s.pod.IP(fmt.Sprintf("route replace default via %s advmss %d", s.podRouter[0], wireGuardMTU-40))
+			err := s.pod.IP(fmt.Sprintf("route replace default via %s advmss %d", s.Router[0], wireGuardMTU-40))
 			if err != nil {
 				return err
 			}
@@ -29,7 +29,7 @@ func plainSubject() *Subject {
 				return err
 			}
 			return errors.Join(
-				s.gw.IP(route(other.podNet[0], other.wan[0], "wan")),
+				s.gw.IP(route(other.NodePods[0], other.wan[0], "wan")),
 				s.node.IP(fmt.Sprintf("route add %s via %s dev gw\n", other.wan[0], s.gwUnderlay[0])),
 			)
 		})
@@ -45,13 +45,13 @@ func overlaySubject() *Subject {
 			if err := s.joinNode(encapsulation, false); err != nil {
 				return err
 			}
-			if err := s.node.IP(route(other.podNet[0], gwInternal[0], overlayName)); err != nil {
+			if err := s.node.IP(route(other.NodePods[0], gwInternal[0], overlayName)); err != nil {
 				return err
 			}
 			if err := s.joinKernelGateway(encapsulation); err != nil {
 				return err
 			}
-			return s.gw.IP(route(s.podNet[0], nodeInternal[0], overlayName) + route(other.podNet[0], other.wan[0], "wan"))
+			return s.gw.IP(route(s.NodePods[0], nodeInternal[0], overlayName) + route(other.NodePods[0], other.wan[0], "wan"))
 		})
 	})
 }
@@ -72,7 +72,7 @@ func wireGuardSubject(name, program string) *Subject {
 			if s == t.b {
 				i = 1
 			}
-			return s.gw.IP(fmt.Sprintf("route add %s dev %s\n", other.podNet[0], device[i]))
+			return s.gw.IP(fmt.Sprintf("route add %s dev %s\n", other.NodePods[0], device[i]))
 		})
 	})
 }
@@ -89,10 +89,10 @@ func (t *topology) each(do func(s, other *site) error) error {
 
 // routePlain connects node and gateway without an overlay.
 func (s *site) routePlain(other *site) error {
-	if err := s.node.IP(route(other.podNet[0], s.gwUnderlay[0], "gw")); err != nil {
+	if err := s.node.IP(route(other.NodePods[0], s.gwUnderlay[0], "gw")); err != nil {
 		return err
 	}
-	return s.gw.IP(route(s.podNet[0], s.nodeUnderlay[0], "node"))
+	return s.gw.IP(route(s.NodePods[0], s.nodeUnderlay[0], "node"))
 }
 
 func route(to netip.Prefix, via netip.Addr, device string) string {

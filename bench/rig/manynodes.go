@@ -92,7 +92,7 @@ func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 		for _, n := range extraNodes(activeNodes) {
 			from := traffic.Source{Address: podOf(n), Device: deviceOf(n)}
 			if p.Name != nameStraitManyNodes {
-				from = traffic.Source{Address: p.a.podRouter[0]}
+				from = traffic.Source{Address: p.a.Router[0]}
 			}
 			s.From = append(s.From, from)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"strait.dev/strait/internal/netns"
+	"strait.dev/strait/internal/plan"
 )
 
 // overlayName is the name of the tunnel device, on nodes and on kernel gateways.
@@ -33,13 +34,13 @@ func (s *site) joinKernelGateway(encapsulation string) error {
 
 // neighbourLines returns commands that make ARP unnecessary: MAC addresses are derived from
 // IP addresses.
-func neighbourLines(device string, p pair) string {
+func neighbourLines(device string, p plan.Addresses) string {
 	return fmt.Sprintf("neigh replace %s lladdr %s nud permanent dev %s\nneigh replace %s lladdr %[2]s nud permanent dev %[3]s\n",
 		p[0], netns.TunnelMAC(p[0]), device, p[1])
 }
 
 // routeNode routes prefixes of the other cluster to the node's tunnel device.
-func (s *site) routeNode(to pair4and6) error {
+func (s *site) routeNode(to plan.Prefixes) error {
 	var failed []error
 	for f, prefix := range to {
 		failed = append(failed, s.node.IP(fmt.Sprintf("route add %s via %s dev %s", prefix, gwInternal[f], overlayName)))

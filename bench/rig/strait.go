@@ -91,7 +91,7 @@ func (r *Rig) startStrait(t *topology, s *site, binary string, c *config.Gateway
 
 // folder creates a directory for the files of one gateway, which every user may enter.
 func (r *Rig) folder(t *topology, s *site) (string, error) {
-	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%s", t.subject, s.name))
+	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%s", t.subject, s.Name))
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
@@ -101,32 +101,19 @@ func straitConfig(s, other *site, encapsulation string, shape straitShape, peer 
 	if shape.v6 {
 		outer = 1
 	}
-	c := &config.Gateway{
-		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: s.name,
-		Overlay: config.Overlay{
-			Listen:      config.ListenAddress{Addr: s.gwUnderlay[outer], Port: netns.TunnelPorts["geneve"]},
-			VXLANListen: config.ListenAddress{Addr: s.gwUnderlay[outer], Port: netns.TunnelPorts["vxlan"]},
-			Addresses:   gwInternal[:], ExternalAddresses: gwExternal[:],
-			Nodes: append([]config.Node{{
-				Name: "node", Underlay: s.nodeUnderlay[outer], VNI: vni,
-				Addresses: nodeInternal[:], ExternalAddresses: nodeExternal[:], Prefixes: s.podNet[:],
-			}}, extraNodes(shape.extraNodes)...),
-		},
-		WireGuard: config.WireGuard{ListenPort: straitPort, Peers: []config.Peer{{
-			Name: other.name + "-0", PublicKey: peer, PersistentKeepalive: 25 * time.Second,
-			Endpoint: netip.AddrPortFrom(other.wan[outer], straitPort).String(),
-		}}},
-		Local:         config.Local{Prefixes: podCIDRs[:], ExternalPrefixes: externalCIDRs[:]},
-		Remote:        config.Remote{Cluster: other.name},
-		Observability: config.Observability{Listen: config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: 8080}},
-	}
-	for i := range c.Overlay.Nodes {
-		c.Overlay.Nodes[i].Encapsulation = config.Encapsulation(encapsulation)
-	}
-	for f := range podCIDRs {
-		c.Remote.Prefixes = append(c.Remote.Prefixes,
-			config.RemotePrefix{CIDR: podCIDRs[f], SeenAs: other.seenAs[f]},
-			config.RemotePrefix{CIDR: externalCIDRs[f], SeenAs: other.externalSeenAs[f]})
+	c := s.Config(netns.TunnelPorts["geneve"], config.WireGuard{ListenPort: straitPort, Peers: []config.Peer{{
+		Name: other.Name + "-0", PublicKey: peer, PersistentKeepalive: 25 * time.Second,
+		Endpoint: netip.AddrPortFrom(other.wan[outer], straitPort).String(),
+	}}})
+	c.Observability.Listen = config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: 8080}
+	o := &c.Overlay
+	o.MTU = 0
+	o.Listen.Addr = s.gwUnderlay[outer]
+	o.VXLANListen = config.ListenAddress{Addr: s.gwUnderlay[outer], Port: netns.TunnelPorts["vxlan"]}
+	o.Nodes[0].Underlay, o.Nodes[0].VNI = s.nodeUnderlay[outer], vni
+	o.Nodes = append(o.Nodes, extraNodes(shape.extraNodes)...)
+	for i := range o.Nodes {
+		o.Nodes[i].Encapsulation = config.Encapsulation(encapsulation)
 	}
 	return c
 }

@@ -56,16 +56,6 @@ func TestManyNodesHaveTheConfiguredRoutes(t *testing.T) {
 	}
 }
 
-func TestPodsAreMappedByPrefix(t *testing.T) {
-	t.Parallel()
-	b := siteB()
-	for f, want := range []string{"10.71.2.9", "fd00:71:0:2::9"} {
-		if got := b.translate(b.podAddress[f]); got != netip.MustParseAddr(want) {
-			t.Errorf("%s is mapped to %s, want %s", b.podAddress[f], got, want)
-		}
-	}
-}
-
 func TestCustomSubjectIsANameAndACommand(t *testing.T) {
 	t.Parallel()
 	got, err := ParseCustomSubject("mine=./up.sh --fast=1")
@@ -83,7 +73,7 @@ func TestCustomSubjectEnvironmentIsComplete(t *testing.T) {
 	t.Parallel()
 	top := &topology{a: siteA(), b: siteB()}
 	for _, s := range top.sites() {
-		s.gw, s.node = &namespace{Namespace: &netns.Namespace{Name: "gw-" + s.name}}, &namespace{Namespace: &netns.Namespace{Name: "node-" + s.name}}
+		s.gw, s.node = &namespace{Namespace: &netns.Namespace{Name: "gw-" + s.Name}}, &namespace{Namespace: &netns.Namespace{Name: "node-" + s.Name}}
 	}
 	env := strings.Join(customEnvironment(top, "vxlan"), "\n") + "\n"
 	for _, want := range []string{

@@ -35,11 +35,10 @@ const (
 
 // sees returns the address of a pod for the pod of the other side.
 func (s *Subject) sees(other *site, f int) netip.Addr {
-	a := other.podAddress[f]
 	if s.translated {
-		a = other.translate(a)
+		return other.PodSeen[f]
 	}
-	return a
+	return other.Address[f]
 }
 
 // setting is a subject in its topology, ready for traffic.

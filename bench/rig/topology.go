@@ -3,51 +3,23 @@ package rig
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
-	"strait.dev/strait/packet"
+	"strait.dev/strait/internal/plan"
 )
 
 // site is one cluster of the topology.
 type site struct {
-	name          string // a, b
+	plan.Cluster
 	pod, node, gw *namespace
+	seenAs        plan.Prefixes // the prefix to which the other cluster maps this one's pods
 
-	podAddress   pair // the pod
-	podRouter    pair // the node's end of the pod's link
-	podNet       pair4and6
-	nodeUnderlay pair // the node's end of the link to the gateway
-	gwUnderlay   pair
-	wan          pair
-	seenAs       pair4and6 // the prefix to which the other cluster maps this one's pods
-
-	externalSeenAs pair4and6
+	nodeUnderlay plan.Addresses // the node's end of the link to the gateway
+	gwUnderlay   plan.Addresses
+	wan          plan.Addresses
 }
 
-// pair is an IPv4 and an IPv6 address.
-type pair [2]netip.Addr
-
-// pair4and6 is an IPv4 and an IPv6 prefix.
-type pair4and6 [2]netip.Prefix
-
-func addresses(v4, v6 string) pair {
-	return pair{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
-}
-
-func prefixes(v4, v6 string) pair4and6 {
-	return pair4and6{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
-}
-
-// Addresses that both clusters use.
-var (
-	podCIDRs      = prefixes("10.0.0.0/16", "fd00:10::/48")
-	externalCIDRs = prefixes("10.70.0.0/16", "fd00:70::/48")
-	nodeInternal  = addresses("10.80.0.11", "fd00:80::11")
-	gwInternal    = addresses("10.80.0.1", "fd00:80::1")
-	nodeExternal  = addresses("10.70.0.11", "fd00:70::11")
-	gwExternal    = addresses("10.70.0.1", "fd00:70::1")
-)
+var podCIDRs, nodeInternal, gwInternal = plan.PodCIDRs, plan.NodeInternal, plan.GatewayInternal
 
 // vni is the VNI of every overlay link.
 const vni = 101
@@ -63,29 +35,21 @@ type topology struct {
 
 func siteA() *site {
 	return &site{
-		name:           "a",
-		podAddress:     addresses("10.0.1.5", "fd00:10:0:1::5"),
-		podRouter:      addresses("10.0.1.1", "fd00:10:0:1::1"),
-		podNet:         prefixes("10.0.1.0/24", "fd00:10:0:1::/64"),
-		nodeUnderlay:   addresses("192.168.1.10", "2001:db8:1::10"),
-		gwUnderlay:     addresses("192.168.1.1", "2001:db8:1::1"),
-		wan:            addresses("203.0.113.1", "2001:db8:113::1"),
-		seenAs:         prefixes("10.72.0.0/16", "fd00:72::/48"),
-		externalSeenAs: prefixes("10.74.0.0/16", "fd00:74::/48"),
+		Cluster:      plan.A,
+		seenAs:       plan.B.RemotePods,
+		nodeUnderlay: plan.AddressesOf("192.168.1.10", "2001:db8:1::10"),
+		gwUnderlay:   plan.AddressesOf("192.168.1.1", "2001:db8:1::1"),
+		wan:          plan.AddressesOf("203.0.113.1", "2001:db8:113::1"),
 	}
 }
 
 func siteB() *site {
 	return &site{
-		name:           "b",
-		podAddress:     addresses("10.0.2.9", "fd00:10:0:2::9"),
-		podRouter:      addresses("10.0.2.1", "fd00:10:0:2::1"),
-		podNet:         prefixes("10.0.2.0/24", "fd00:10:0:2::/64"),
-		nodeUnderlay:   addresses("192.168.2.10", "2001:db8:2::10"),
-		gwUnderlay:     addresses("192.168.2.1", "2001:db8:2::1"),
-		wan:            addresses("203.0.113.2", "2001:db8:113::2"),
-		seenAs:         prefixes("10.71.0.0/16", "fd00:71::/48"),
-		externalSeenAs: prefixes("10.73.0.0/16", "fd00:73::/48"),
+		Cluster:      plan.B,
+		seenAs:       plan.A.RemotePods,
+		nodeUnderlay: plan.AddressesOf("192.168.2.10", "2001:db8:2::10"),
+		gwUnderlay:   plan.AddressesOf("192.168.2.1", "2001:db8:2::1"),
+		wan:          plan.AddressesOf("203.0.113.2", "2001:db8:113::2"),
 	}
 }
 
@@ -101,7 +65,7 @@ func (r *Rig) newTopology(subject string) (t *topology, err error) {
 	}
 	for _, s := range t.sites() {
 		for role, to := range map[string]**namespace{"pod": &s.pod, "node": &s.node, "gw": &s.gw} {
-			n, err := newNamespace(subject, role+strings.ToUpper(s.name))
+			n, err := newNamespace(subject, role+strings.ToUpper(s.Name))
 			if err != nil {
 				return t, err
 			}
@@ -148,9 +112,9 @@ func (s *site) connect() error {
 		s.pod.IP(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.Name)),
 		s.node.IP(fmt.Sprintf("link set lo up\nlink set pod up\nlink add gw type veth peer name node netns %s\nlink set gw up", s.gw.Name)),
 		s.gw.IP("link set lo up\nlink set node up"),
-		s.pod.IP(addressLines("eth0", s.podAddress)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.podRouter[0], s.podRouter[1])),
+		s.pod.IP(addressLines("eth0", s.Address)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.Router[0], s.Router[1])),
 		s.pod.IP(fmt.Sprintf("route add blackhole %s\n", s.clients())),
-		s.node.IP(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)+route(s.clients(), s.podAddress[0], "pod")),
+		s.node.IP(addressLines("pod", s.Router)+addressLines("gw", s.nodeUnderlay)+route(s.clients(), s.Address[0], "pod")),
 		s.gw.IP(addressLines("node", s.gwUnderlay)),
 	)
 }
@@ -164,15 +128,6 @@ func (t *topology) connectWAN() error {
 	)
 }
 
-func addressLines(device string, p pair) string {
+func addressLines(device string, p plan.Addresses) string {
 	return fmt.Sprintf("addr add %s/24 dev %s\naddr add %s/64 dev %[2]s nodad\n", p[0], device, p[1])
-}
-
-// translate returns the address to which the other cluster maps an address of this one.
-func (s *site) translate(a netip.Addr) netip.Addr {
-	to := s.seenAs[packet.FamilyIndex(a)]
-	bytes, network := a.AsSlice(), to.Addr().AsSlice()
-	copy(bytes[:to.Bits()/8], network) // all prefixes have whole bytes
-	moved, _ := netip.AddrFromSlice(bytes)
-	return moved
 }

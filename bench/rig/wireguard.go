@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"strait.dev/strait/internal/plan"
 	"strait.dev/strait/node/genl"
 )
 
@@ -66,7 +67,7 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 }
 
 // everything is the AllowedIPs of each end: all addresses.
-var everything = prefixes("0.0.0.0/0", "::/0")
+var everything = plan.PrefixesOf("0.0.0.0/0", "::/0")
 
 // configureProgram waits until wireguard-go accepts configuration for a device on its
 // control socket, and configures it.
