@@ -18,53 +18,14 @@ type flow struct {
 	sport, dport uint16
 }
 
-func (f flow) ipLen() int {
-	if f.src.Is6() {
-		return packet.IPv6HeaderLen
-	}
-	return packet.IPv4HeaderLen
-}
+func (f flow) headersLen() int { return len(f.packet(0)) }
 
-func (f flow) headersLen() int { return f.ipLen() + packet.UDPHeaderLen }
-
-// packet returns a UDP packet of size bytes, including the IP header, with valid checksums.
+// packet returns a UDP packet of size bytes, including the IP header, with valid checksums; 0: without
+// a payload.
 func (f flow) packet(size int) []byte {
-	b := make([]byte, size)
-	if f.src.Is6() {
-		f.putIPv6(b)
-	} else {
-		f.putIPv4(b)
-	}
-	u := b[f.ipLen():]
-	binary.BigEndian.PutUint16(u, f.sport)
-	binary.BigEndian.PutUint16(u[2:], f.dport)
-	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
-	fixPacketChecksum(b)
-	return b
-}
-
-// putIPv4 writes the header of a packet, RFC 791 section 3.1.
-func (f flow) putIPv4(b []byte) {
-	b[0] = 0x45
-	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
-	b[6] = 0x40 // DF
-	b[8] = 64   // TTL
-	b[9] = packet.ProtoUDP
-	src, dst := f.src.As4(), f.dst.As4()
-	copy(b[12:], src[:])
-	copy(b[16:], dst[:])
-	binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
-}
-
-// putIPv6 writes the header of a packet, RFC 8200 section 3.
-func (f flow) putIPv6(b []byte) {
-	b[0] = 0x60
-	binary.BigEndian.PutUint16(b[4:], uint16(len(b)-packet.IPv6HeaderLen))
-	b[6] = packet.ProtoUDP
-	b[7] = 64 // hop limit
-	src, dst := f.src.As16(), f.dst.As16()
-	copy(b[8:], src[:])
-	copy(b[24:], dst[:])
+	return gateway.Probe{
+		Protocol: gateway.UDP, Source: f.src, Destination: f.dst, SourcePort: f.sport, Port: f.dport, TTL: 64, Size: size,
+	}.Packet()
 }
 
 // fixPacketChecksum sets the UDP checksum.

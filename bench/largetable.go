@@ -55,8 +55,8 @@ func (c *cluster) pod(i int) (pod netip.Addr, node int) {
 }
 
 // clusterOf returns a cluster of that size, created once per process.
-func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
-	return sync.OnceValues(func() (*cluster, error) {
+func (r ranges) clusterOf(nodes, routes int) func() *cluster {
+	return sync.OnceValue(func() *cluster {
 		c := &config.Gateway{
 			Overlay: config.Overlay{Addresses: []netip.Addr{bigGateway}},
 			Local:   config.Local{Prefixes: []netip.Prefix{r.pods}},
@@ -72,8 +72,7 @@ func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
 			n := &c.Overlay.Nodes[i%nodes]
 			n.Prefixes = append(n.Prefixes, r.route(i))
 		}
-		g, err := gatewayOf(c)
-		return &cluster{r, nodes, routes, g}, err
+		return &cluster{r, nodes, routes, gatewayOf(c)}
 	})
 }
 
@@ -81,7 +80,7 @@ func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
 var small, small6 = ranges4.clusterOf(1, 1), ranges6.clusterOf(1, 1)
 
 // far is the gateway at the other end of the tunnel: all of its pods are behind one node.
-var far = sync.OnceValues(func() (*gateway.Gateway, error) {
+var far = sync.OnceValue(func() *gateway.Gateway {
 	pods, others := ranges4.remote, ranges4.pods
 	return gatewayOf(&config.Gateway{
 		Overlay: config.Overlay{
@@ -97,10 +96,10 @@ var far = sync.OnceValues(func() (*gateway.Gateway, error) {
 	})
 })
 
-func gatewayOf(c *config.Gateway) (*gateway.Gateway, error) {
+func gatewayOf(c *config.Gateway) *gateway.Gateway {
 	t, err := gateway.NewTable(c, gateway.MTUs{Overlay: plan.InnerMTU, Tunnel: plan.InnerMTU}, nil)
 	if err != nil {
-		return nil, err
+		panic(err) // the configurations of this file are valid
 	}
-	return gateway.New(t), nil
+	return gateway.New(t)
 }

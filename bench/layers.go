@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/binary"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -14,12 +15,8 @@ import (
 // parse times the validation of an IP packet.
 func parse(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		c, err := small()
-		if err != nil {
-			return nil, err
-		}
 		var ip packet.IP
-		return timeEach(e, c.incoming(spread, size), func(p *edited) bool {
+		return timeEach(e, small().incoming(spread, size), func(p *edited) bool {
 			return packet.Parse(p.bytes, &ip) == packet.FaultNone
 		})
 	}
@@ -28,15 +25,11 @@ func parse(size int) func(context.Context, effort) (map[string]float64, error) {
 // translate times the translation of one address of a parsed packet.
 func translate(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		c, err := small()
-		if err != nil {
-			return nil, err
-		}
 		m, err := nat.NewMap(ranges4.remote, ranges4.remoteSeen)
 		if err != nil {
 			return nil, err
 		}
-		one := c.incoming(1, size)
+		one := small().incoming(1, size)
 		var ip packet.IP
 		if packet.Parse(one[0].bytes, &ip) != packet.FaultNone {
 			return nil, errVerdict
@@ -52,13 +45,9 @@ func translate(size int) func(context.Context, effort) (map[string]float64, erro
 // receive ring to a buffer that WireGuard owns.
 func duplicate(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		c, err := small()
-		if err != nil {
-			return nil, err
-		}
 		buffers := make([]byte, spread*packet.MaxLen)
 		next := 0
-		return timeEach(e, c.incoming(spread, size), func(p *edited) bool {
+		return timeEach(e, small().incoming(spread, size), func(p *edited) bool {
 			n := copy(buffers[next*packet.MaxLen:][:packet.MaxLen], p.bytes)
 			next = (next + 1) % spread
 			return n == size
@@ -74,20 +63,23 @@ const (
 
 // sealer encrypts and decrypts as a WireGuard session does.
 type sealer struct {
+	cipher.AEAD
 	nonce  [chacha20poly1305.NonceSize]byte
 	sealed []byte
 	plain  []byte
 }
 
 func newSealer() *sealer {
+	aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize)) // not secret: nothing leaves this process
+	if err != nil {
+		panic(err) // the key has its size
+	}
 	return &sealer{
+		AEAD:   aead,
 		sealed: make([]byte, transportLen+packet.MaxLen+chacha20poly1305.Overhead),
 		plain:  make([]byte, packet.MaxLen+paddedTo),
 	}
 }
-
-// key need not be secret: nothing leaves this process.
-var key = make([]byte, chacha20poly1305.KeySize)
 
 // count advances the nonce, so that every packet has its own.
 func (s *sealer) count() []byte {
@@ -98,14 +90,10 @@ func (s *sealer) count() []byte {
 // seal times the encryption of one packet.
 func seal(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		aead, err := chacha20poly1305.New(key)
-		if err != nil {
-			return nil, err
-		}
 		s := newSealer()
 		content := s.plain[:padded(size)]
 		return timeEach(e, make([]edited, 1), func(*edited) bool {
-			return len(aead.Seal(s.sealed[:transportLen], s.count(), content, nil)) > len(content)
+			return len(s.Seal(s.sealed[:transportLen], s.count(), content, nil)) > len(content)
 		})
 	}
 }
@@ -113,15 +101,11 @@ func seal(size int) func(context.Context, effort) (map[string]float64, error) {
 // open times the decryption of one packet.
 func open(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		aead, err := chacha20poly1305.New(key)
-		if err != nil {
-			return nil, err
-		}
 		s := newSealer()
 		nonce := s.count()
-		content := aead.Seal(s.sealed[:0], nonce, s.plain[:padded(size)], nil)
+		content := s.Seal(s.sealed[:0], nonce, s.plain[:padded(size)], nil)
 		return timeEach(e, make([]edited, 1), func(*edited) bool {
-			_, err := aead.Open(s.plain[:0], nonce, content, nil)
+			_, err := s.Open(s.plain[:0], nonce, content, nil)
 			return err == nil
 		})
 	}
@@ -133,19 +117,8 @@ func padded(size int) int { return (size + paddedTo - 1) / paddedTo * paddedTo }
 // threads: egress, copying to WireGuard's buffer, encryption, decryption, ingress.
 func pipeline(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
-		near, err := small()
-		if err != nil {
-			return nil, err
-		}
-		other, err := far()
-		if err != nil {
-			return nil, err
-		}
-		aead, err := chacha20poly1305.New(key)
-		if err != nil {
-			return nil, err
-		}
-		out, in := gateway.NewEgress(near.gateway), gateway.NewIngress(other)
+		near := small()
+		out, in := gateway.NewEgress(near.gateway), gateway.NewIngress(far())
 		s := newSealer()
 		return timeEach(e, near.outgoing(spread, size), func(p *edited) bool {
 			r := out.Frame(p.bytes, gateway.Outer{Source: p.from, Encapsulation: gateway.Geneve}, moment)
@@ -156,8 +129,8 @@ func pipeline(size int) func(context.Context, effort) (map[string]float64, error
 			n := copy(buffer, r.Packet)
 			clear(buffer[n:padded(n)])
 			nonce := s.count()
-			sealed := aead.Seal(buffer[:0], nonce, buffer[:padded(n)], nil)
-			plain, err := aead.Open(sealed[:0], nonce, sealed, nil)
+			sealed := s.Seal(buffer[:0], nonce, buffer[:padded(n)], nil)
+			plain, err := s.Open(sealed[:0], nonce, sealed, nil)
 			return err == nil && in.Packet(plain, moment).Verdict == gateway.ToNode
 		})
 	}

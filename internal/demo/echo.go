@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/header"
-
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
 
@@ -24,31 +22,18 @@ const (
 )
 
 func (e *echo) packet() []byte {
-	b := make([]byte, e.length)
-	src, dst := tcpip.AddrFromSlice(e.from.AsSlice()), tcpip.AddrFromSlice(e.to.AsSlice())
-	if e.from.Is4() {
-		ip := header.IPv4(b)
-		ip.Encode(&header.IPv4Fields{
-			TotalLength: uint16(e.length), Flags: header.IPv4FlagDontFragment,
-			TTL: e.ttl, Protocol: packet.ProtoICMP, SrcAddr: src, DstAddr: dst,
-		})
-		ip.SetChecksum(^ip.CalculateChecksum())
-		m := header.ICMPv4(b[packet.IPv4HeaderLen:])
-		m.SetType(header.ICMPv4Echo)
-		m.SetIdent(e.id)
-		m.SetSequence(e.sequence)
-		m.SetChecksum(header.ICMPv4Checksum(m, 0))
-		return b
+	b := gateway.Probe{Protocol: gateway.ICMP, Source: e.from, Destination: e.to, TTL: e.ttl, Size: e.length}.Packet()
+	header := packet.IPv4HeaderLen
+	if e.from.Is6() {
+		header = packet.IPv6HeaderLen
 	}
-	header.IPv6(b).Encode(&header.IPv6Fields{
-		PayloadLength:     uint16(e.length - packet.IPv6HeaderLen),
-		TransportProtocol: header.ICMPv6ProtocolNumber, HopLimit: e.ttl, SrcAddr: src, DstAddr: dst,
-	})
-	m := header.ICMPv6(b[packet.IPv6HeaderLen:])
-	m.SetType(header.ICMPv6EchoRequest)
-	m.SetIdent(e.id)
-	m.SetSequence(e.sequence)
-	m.SetChecksum(header.ICMPv6Checksum(header.ICMPv6ChecksumParams{Header: m, Src: src, Dst: dst}))
+	icmp := b[header:]
+	sum := binary.BigEndian.Uint16(icmp[2:])
+	for at, number := range map[int]uint16{4: e.id, 6: e.sequence} {
+		sum = packet.Update(sum, packet.DeltaOf(binary.BigEndian.Uint16(icmp[at:]), number))
+		binary.BigEndian.PutUint16(icmp[at:], number)
+	}
+	binary.BigEndian.PutUint16(icmp[2:], sum)
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
 
@@ -45,17 +46,11 @@ func (r *rawUDP) close() { unix.Close(r.fd) }
 // udpPacket returns an IPv4 packet without a source. The kernel sets its length and header
 // checksum, raw(7).
 func udpPacket(to netip.AddrPort, payload []byte) []byte {
-	b := make([]byte, packet.IPv4HeaderLen+packet.UDPHeaderLen, packet.IPv4HeaderLen+packet.UDPHeaderLen+len(payload))
-	b = append(b, payload...)
-	b[0] = 0x45
-	b[6] = 0x40 // DF
-	b[8] = 64   // TTL
-	b[9] = packet.ProtoUDP
-	dst := to.Addr().As4()
-	copy(b[16:], dst[:])
-	udp := b[packet.IPv4HeaderLen:]
-	binary.BigEndian.PutUint16(udp[2:], to.Port())
-	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	const headers = packet.IPv4HeaderLen + packet.UDPHeaderLen
+	b := gateway.Probe{
+		Protocol: gateway.UDP, Source: netip.IPv4Unspecified(), Destination: to.Addr(), Port: to.Port(), TTL: 64, Size: headers + len(payload),
+	}.Packet()
+	copy(b[headers:], payload)
 	return b
 }
 

@@ -66,7 +66,7 @@ func TestOnlyResponsesOfTheTrialCount(t *testing.T) {
 	response := func(from string, payload string) []byte {
 		b := udpPacket(netip.MustParseAddrPort("10.0.1.129:2000"), []byte(payload))
 		setSource(b, netip.MustParseAddrPort(from))
-		binary.BigEndian.PutUint16(b[2:], uint16(len(b))) // as the kernel does
+		clear(b[10:12]) // as the kernel does
 		binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
 		return b
 	}
