@@ -40,19 +40,13 @@ func appendOuter(b []byte, src, dst netip.AddrPort, payload int) []byte {
 
 // sumOuter sets the UDP checksum, which IPv6 requires, in a complete packet from appendOuter.
 func sumOuter(b []byte) {
-	if len(b) < maxOuter || b[0]>>4 != 6 {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone || ip.Version != 6 {
 		return
 	}
-	udp := b[packet.IPv6HeaderLen:]
-	// The pseudo-header of RFC 8200 section 8.1: both addresses, length, protocol.
-	var rest [8]byte
-	binary.BigEndian.PutUint32(rest[:], uint32(len(udp)))
-	rest[7] = packet.ProtoUDP
-	sum := ^packet.Sum(udp, packet.Sum(rest[:], packet.Sum(b[8:packet.IPv6HeaderLen], 0)))
-	if sum == 0 {
-		sum = 0xffff // zero would mean no checksum, RFC 768
+	if sum, ok := packet.UpperChecksum(b, &ip); ok {
+		binary.BigEndian.PutUint16(ip.Upper(b)[6:], sum)
 	}
-	binary.BigEndian.PutUint16(udp[6:], sum)
 }
 
 // clip limits a length to 16 bits. No length from a socket exceeds that.

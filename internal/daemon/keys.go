@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/curve25519"
@@ -31,83 +32,89 @@ func PublicKey(privateKeyFile string) (public config.Key, err error) {
 	return publicOf(private), nil
 }
 
+// keyFile is a file with a key that a configuration names.
+type keyFile struct {
+	field     string // the first one that names it
+	path      string
+	generator string // the command that writes such a key
+}
+
+// keyFiles returns the key files of a configuration, each once.
+func keyFiles(w *config.WireGuard) (files []keyFile) {
+	add := func(f keyFile) {
+		if f.path != "" && !slices.ContainsFunc(files, func(other keyFile) bool { return other.path == f.path }) {
+			files = append(files, f)
+		}
+	}
+	add(keyFile{"wireguard.privateKeyFile", w.PrivateKeyFile, genPrivate})
+	for i := range w.Peers {
+		field := fmt.Sprintf("wireguard.peers[%d].", i)
+		add(keyFile{field + "privateKeyFile", w.Peers[i].PrivateKeyFile, genPrivate})
+		add(keyFile{field + "presharedKeyFile", w.Peers[i].PresharedKeyFile, genPreshared})
+	}
+	return files
+}
+
+// CheckKeys reads every key file of a configuration, which must be valid. The error has a
+// line for each file that cannot be used, and otherwise is that of a start of the gateway
+// with these keys. Warnings are for key files that other users of the machine can read.
+func CheckKeys(c *config.Gateway) (warnings []string, err error) {
+	var failed []error
+	for _, f := range keyFiles(&c.WireGuard) {
+		if _, err := readKey(f.path, f.generator); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", f.field, err))
+		} else if info, err := os.Stat(f.path); err == nil && info.Mode().Perm()&0o077 != 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %s has mode %04o, with which other users can access the key; run: chmod 600 %s", f.field, f.path, info.Mode().Perm(), f.path))
+		}
+	}
+	if len(failed) > 0 {
+		return warnings, errors.Join(failed...)
+	}
+	_, err = readKeys(c)
+	return warnings, err
+}
+
 func readKeys(c *config.Gateway) (*keys, error) {
 	w := &c.WireGuard
+	read := map[string][32]byte{"": {}} // by path
+	for _, f := range keyFiles(w) {
+		key, err := readKey(f.path, f.generator)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.field, err)
+		}
+		read[f.path] = key
+	}
+	public := map[string]config.Key{w.PrivateKeyFile: publicOf(read[w.PrivateKeyFile])} // own ones, by path of the private key
+	for i := range w.Peers {
+		file := w.OwnKeyFile(&w.Peers[i])
+		if _, known := public[file]; !known {
+			public[file] = publicOf(read[file])
+		}
+	}
+	own := make(map[config.Key]bool, len(public))
+	for _, key := range public {
+		own[key] = true
+	}
 	k := &keys{
+		public:    public[w.PrivateKeyFile],
 		own:       make([]device.NoisePrivateKey, len(w.Peers)),
 		preshared: make([]device.NoisePresharedKey, len(w.Peers)),
-	}
-	own, err := readOwnKeys(w)
-	if err != nil {
-		return nil, err
-	}
-	k.public = own[w.PrivateKeyFile].public
-	if err := ownAsPeer(w, own); err != nil {
-		return nil, err
 	}
 	links := make(map[[2]config.Key]int, len(w.Peers))
 	for i := range w.Peers {
 		p := &w.Peers[i]
-		mine := own[w.OwnKeyFile(p)]
-		k.own[i] = mine.private
-		ends := [2]config.Key{mine.public, p.PublicKey}
+		if own[p.PublicKey] {
+			return nil, fmt.Errorf("wireguard.peers[%d].publicKey is this gateway's own; give the key of the remote cluster's gateway", i)
+		}
+		file := w.OwnKeyFile(p)
+		ends := [2]config.Key{public[file], p.PublicKey}
 		if other, taken := links[ends]; taken {
 			return nil, fmt.Errorf("wireguard.peers[%d] has the same two keys as wireguard.peers[%d]; give one of them another key", i, other)
 		}
 		links[ends] = i
-		if p.PresharedKeyFile == "" {
-			continue
-		}
-		if k.preshared[i], err = readKey(p.PresharedKeyFile, genPreshared); err != nil {
-			return nil, fmt.Errorf("wireguard.peers[%d].presharedKeyFile: %w", i, err)
-		}
+		k.own[i], k.preshared[i] = read[file], read[p.PresharedKeyFile]
 	}
 	return k, nil
-}
-
-// keyPair is one of the gateway's own key pairs.
-type keyPair struct {
-	private device.NoisePrivateKey
-	public  config.Key
-}
-
-// readOwnKeys reads each private key file once; the result is by file name.
-func readOwnKeys(w *config.WireGuard) (map[string]keyPair, error) {
-	own := make(map[string]keyPair)
-	read := func(file, field string) error {
-		if _, known := own[file]; known {
-			return nil
-		}
-		private, err := readKey(file, genPrivate)
-		if err != nil {
-			return fmt.Errorf("%s: %w", field, err)
-		}
-		own[file] = keyPair{private, publicOf(private)}
-		return nil
-	}
-	if err := read(w.PrivateKeyFile, "wireguard.privateKeyFile"); err != nil {
-		return nil, err
-	}
-	for i := range w.Peers {
-		if err := read(w.OwnKeyFile(&w.Peers[i]), fmt.Sprintf("wireguard.peers[%d].privateKeyFile", i)); err != nil {
-			return nil, err
-		}
-	}
-	return own, nil
-}
-
-// ownAsPeer returns an error if a peer has one of this gateway's own keys.
-func ownAsPeer(w *config.WireGuard, own map[string]keyPair) error {
-	public := make(map[config.Key]bool, len(own))
-	for _, k := range own {
-		public[k.public] = true
-	}
-	for i, p := range w.Peers {
-		if public[p.PublicKey] {
-			return fmt.Errorf("wireguard.peers[%d].publicKey is this gateway's own; give the key of the remote cluster's gateway", i)
-		}
-	}
-	return nil
 }
 
 func publicOf(private [32]byte) (public config.Key) {

@@ -20,13 +20,9 @@ const watchInterval = time.Second
 
 // watchedFiles returns the configuration file, first, and the key files that it names.
 func watchedFiles(path string, c *config.Gateway) []string {
-	files := []string{path, c.WireGuard.PrivateKeyFile}
-	for _, p := range c.WireGuard.Peers {
-		for _, key := range []string{p.PrivateKeyFile, p.PresharedKeyFile} {
-			if key != "" {
-				files = append(files, key)
-			}
-		}
+	files := []string{path}
+	for _, f := range keyFiles(&c.WireGuard) {
+		files = append(files, f.path)
 	}
 	return files
 }
