@@ -48,8 +48,7 @@ func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 	}, nil
 }
 
-// throughLoopback connects the ends directly: the cost of sockets only. Datagrams are as
-// long as the frames of nodes.
+// throughLoopback connects the ends by frames without gateways: the cost of sockets only.
 func throughLoopback(_ context.Context, offload bool) (*ends, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
 	near, err := underlay.Listen(netip.AddrPortFrom(plan.A.NodeUnderlay, 0), options)

@@ -42,8 +42,7 @@ func fixPacketChecksum(b []byte) {
 // fixFrameChecksum sets the UDP checksum of the packet in a frame.
 func fixFrameChecksum(b []byte) { fixPacketChecksum(b[gateway.EncapLen:]) }
 
-// frame prepends a node's headers to an IP packet: Geneve and Ethernet. Without a packet
-// they are those of IPv4.
+// frame prepends Geneve and Ethernet headers of a node to an IP packet; none is IPv4.
 func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
 	etherType := uint16(packet.EtherTypeIPv4)
 	if len(ip) > 0 && ip[0]>>4 == 6 {

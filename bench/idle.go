@@ -62,8 +62,7 @@ func memoryWith(peerings int) (_ float64, err error) {
 	return after - before, err
 }
 
-// settledMemory is the resident memory of this process in bytes, after all garbage has been
-// returned to the kernel.
+// settledMemory is the resident memory of this process in bytes without garbage.
 func settledMemory() (float64, error) {
 	runtime.GC() // finalizers first
 	debug.FreeOSMemory()

@@ -14,8 +14,7 @@ const (
 	largest  = 1400
 )
 
-// Ladder returns all tests, in the order of a packet's path and from one function to whole
-// gateways.
+// Ladder returns all tests, from one function to whole gateways.
 func Ladder() []Test {
 	return slices.Concat(
 		packetTests(), tableTests(), socketTests(), throughputTests(), roundTripTests(), transferTests(),

@@ -41,8 +41,7 @@ func translate(size int) func(context.Context, effort) (map[string]float64, erro
 	}
 }
 
-// duplicate times the step between a socket and WireGuard: copying a packet from the
-// receive ring to a buffer that WireGuard owns.
+// duplicate times the copy from the receive ring to a buffer of WireGuard.
 func duplicate(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		buffers := make([]byte, spread*packet.MaxLen)

@@ -22,8 +22,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// pod is an in-memory network stack whose packets travel as frames of a node: pod and node
-// in one. Safe for concurrent use.
+// pod is a node and its pod: an in-memory network stack. Safe for concurrent use.
 type pod struct {
 	stack    *stack.Stack
 	nic      *nic

@@ -53,8 +53,7 @@ func (t Test) take(ctx context.Context, e effort, r *result.Run, repetition int)
 	return nil
 }
 
-// position returns the index of the i-th test of n in a repetition: forward, backward,
-// forward.
+// position returns the index of the i-th test: forward, backward, forward.
 func position(i, n, repetition int) int {
 	if repetition%2 == 1 {
 		return n - 1 - i

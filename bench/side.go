@@ -20,8 +20,7 @@ var (
 	seenB      = plan.B.PodSeen[plan.V4] // pod b as cluster a maps it
 )
 
-// conversation returns a flow from the pod of cluster a to that of cluster b, over the
-// given IP version.
+// conversation returns a flow from pod a to pod b over an IP version.
 func conversation(version int, sport uint16) flow {
 	f := plan.V4
 	if version == 6 {

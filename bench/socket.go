@@ -31,8 +31,7 @@ type hop struct {
 	bodies   [][]byte // of one batch
 }
 
-// newHop returns a hop for as many datagrams as a gateway handles at once, or as fit the
-// queue.
+// newHop returns a hop for a gateway's batch, or as much as fits the queue.
 func newHop(from, to *underlay.Socket, sizes []int) *hop {
 	count := max(1, min(tun.BatchSize, to.Features().ReceiveBuffer/datagramCharge))
 	h := &hop{

@@ -63,8 +63,7 @@ func throughput(open opener, l load) func(context.Context, effort) (map[string]f
 	}
 }
 
-// datagrams returns one datagram per size and flow, and the mean size in bytes of IP
-// packet.
+// datagrams returns one datagram per size and flow, and their mean size in bytes.
 func (x *ends) datagrams(l load) (all [][]byte, mean float64) {
 	for i := range flowsAtOnce {
 		f := conversation(l.version, uint16(20000+i))

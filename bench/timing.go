@@ -27,8 +27,7 @@ func newEdited(b []byte, headers int, from netip.Addr) edited {
 
 func (e *edited) restore() { copy(e.bytes, e.before) }
 
-// outgoing returns frames with packets of different flows to the other cluster, from pods
-// behind each route of the cluster in turn.
+// outgoing returns frames of different flows, from pods behind each route in turn.
 func (c *cluster) outgoing(count, size int) []edited {
 	all := make([]edited, count)
 	for i := range all {

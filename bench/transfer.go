@@ -50,8 +50,7 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 	}
 }
 
-// windowFor returns the TCP window in bytes with which all streams together fit the receive
-// queue of a socket.
+// windowFor returns the TCP window in bytes with which all streams fit a receive queue.
 func windowFor(queue, streams int) int {
 	const payload, enough = plan.InnerMTU - 40, 1 << 20
 	return min(max(queue/datagramCharge*payload/streams, 10*payload), enough)
@@ -123,8 +122,7 @@ func (s *streams) keep(c net.Conn, use func()) {
 	s.running.Go(use)
 }
 
-// counting is a writer that counts bytes; onlyReader hides all methods except Read, so that
-// io.CopyBuffer uses its buffer.
+// counting counts bytes; onlyReader makes io.CopyBuffer use its buffer.
 type (
 	counting   struct{ n *atomic.Uint64 }
 	onlyReader struct{ io.Reader }

@@ -15,8 +15,7 @@ func CheckLabel(s string) error {
 	return nil
 }
 
-// CheckPrefix returns an error unless p is a prefix of ordinary hosts: valid, without host bits, not too wide, and not
-// special.
+// CheckPrefix returns an error unless p is a valid prefix of ordinary hosts, and not too wide.
 func CheckPrefix(p netip.Prefix) error {
 	return checkAlone(func(c *checker) { c.prefix(nil, p) })
 }

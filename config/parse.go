@@ -80,8 +80,7 @@ func (s *source) encodingProblem() Problems {
 	return Problems{{Line: line, Column: 1, Text: "not UTF-8 text", Remedy: "save the file as UTF-8"}}
 }
 
-// position matches the position in errors of the YAML package: approximately the line at which the surrounding
-// construct starts.
+// position matches the position in errors of the YAML package, which is approximate.
 var position = regexp.MustCompile(`^yaml: (line \d+: )?`)
 
 // syntaxProblem converts an error of the YAML package, with the line at which reading stopped.

@@ -119,8 +119,7 @@ func (c *checker) limits(g *Gateway) {
 	}
 }
 
-// The smallest MTUs of IPv4 hosts (RFC 791: 576 bytes are always accepted) and of IPv6 links (RFC 8200 section 5),
-// bytes.
+// The smallest MTUs of IPv4 hosts (RFC 791) and of IPv6 links (RFC 8200 section 5), bytes.
 const (
 	minMTUv4 = 576
 	minMTUv6 = 1280

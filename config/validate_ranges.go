@@ -7,8 +7,7 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// ranges checks all inner addresses and prefixes, alone and against each other: no address may have two meanings in this
-// cluster.
+// ranges checks that no inner address or prefix has two meanings in this cluster.
 func (c *checker) ranges(g *Gateway) {
 	r := &ranges{checker: c, hosts: make(map[netip.Addr]*place, 4*len(g.Overlay.Nodes))}
 	for i := range g.Overlay.Nodes {

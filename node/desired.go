@@ -71,8 +71,7 @@ type Route struct {
 	Group  string // its name; empty: the packets are dropped
 }
 
-// The widest prefixes that can be routed. A wider one would take over most of the node's
-// traffic.
+// The widest prefixes that can be routed.
 const (
 	widest4 = 8
 	widest6 = 16

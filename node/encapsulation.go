@@ -10,8 +10,7 @@ import (
 // Encapsulation is an overlay protocol and its implementation. The zero value is none.
 type Encapsulation string
 
-// The encapsulations: two in the kernel, and Geneve in this process on a TAP device, for
-// kernels that have neither.
+// The encapsulations: two in the kernel, and Geneve in this process on a TAP device.
 const (
 	Geneve    Encapsulation = "geneve"
 	VXLAN     Encapsulation = "vxlan"

@@ -21,12 +21,10 @@ import (
 	"strait.dev/strait/node/genl"
 )
 
-// destinationsAtMost is the largest number of destinations in an Inspection. The widest are
-// of interest; a node may have a host route for each pod.
+// destinationsAtMost limits an Inspection: a node may have a host route for each pod.
 const destinationsAtMost = 500
 
-// precedingAtMost is the largest number of preceding rules in an Inspection. A network plugin
-// may add one for each pod.
+// precedingAtMost limits an Inspection: a network plugin may add a rule for each pod.
 const precedingAtMost = 100
 
 // inspected are the sysctls that Strait depends on.
@@ -100,15 +98,13 @@ func inspectGeneric(i *Inspection) error {
 	return nil
 }
 
-// hasTUN reports whether the kernel supports TAP devices, even if this process has no
-// /dev/net/tun.
+// hasTUN reports whether the kernel has TAP devices, even without /dev/net/tun.
 func hasTUN() bool {
 	_, err := os.Stat("/sys/class/misc/tun")
 	return err == nil
 }
 
-// tryTables creates and deletes a table like Strait's in one transaction: the kernel checks all of
-// it, and no packet passes it.
+// tryTables creates and deletes a table like Strait's in one transaction.
 func (k *Kernel) tryTables() error {
 	table := &nftables.Table{Name: probeName, Family: nftables.TableFamilyINet}
 	// Documentation addresses (RFC 5737, RFC 3849).
@@ -128,8 +124,7 @@ func (k *Kernel) tryTables() error {
 	return nil
 }
 
-// exit returns the link that leads to an external address, or the zero Exit if there is
-// none.
+// exit returns the link to an external address, or the zero Exit.
 func (k *Kernel) exit(to netip.Addr) Exit {
 	routes, err := k.routes.RouteGet(to.AsSlice())
 	if err != nil || len(routes) == 0 {
@@ -250,8 +245,7 @@ func (k *Kernel) inspectDestinations(i *Inspection) error {
 	return nil
 }
 
-// strangeRouting returns foreign entries in Strait's routing table and at the priority of
-// its rule.
+// strangeRouting returns foreign entries at the places of Strait's routes and rule.
 func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
 	routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable}, netlink.RT_FILTER_TABLE)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {

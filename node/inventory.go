@@ -18,8 +18,7 @@ import (
 // routesAtMost is the largest number of routes in an Inventory.
 const routesAtMost = 5000
 
-// Inventory is the network configuration of a node, Strait's and other programs', for
-// diagnostics.
+// Inventory is the network configuration of a node for diagnostics.
 type Inventory struct {
 	Kernel string `json:"kernel"` // release
 

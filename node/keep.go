@@ -18,8 +18,7 @@ type Report struct {
 	// Done is the list of completed operations, up to the error if there is one.
 	Done []Operation
 
-	// Repair is true if the desired state is unchanged: another program changed Strait's
-	// configuration.
+	// Repair is true if another program changed Strait's configuration.
 	Repair bool
 
 	// Gone is true if the desired state is empty and nothing is left.
@@ -177,8 +176,7 @@ func (c *keeper) run() {
 	}
 }
 
-// achieve brings the kernel to the desired state, except for routes that are refused, and
-// returns the operations done.
+// achieve brings the kernel to the desired state, and returns the operations done.
 func (k *Kernel) achieve(d Desired) ([]Operation, []Takeover, error) {
 	observed, err := k.observeFor(d)
 	if err != nil {

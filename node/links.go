@@ -99,8 +99,7 @@ func (n Neighbour) entry(l netlink.Link) *netlink.Neigh {
 	}
 }
 
-// setForwarding replaces an entry atomically: each frame goes either to the old or to the
-// new address.
+// setForwarding replaces an entry atomically.
 func (k *Kernel) setForwarding(name string, f Forwarding) error {
 	return k.on(name, func(l netlink.Link) error { return k.routes.NeighSet(f.entry(l)) })
 }

@@ -106,8 +106,7 @@ func (s State) gatewaysOf(r KernelRoute) (all []netip.Addr) {
 	return all
 }
 
-// find looks up the route: for packets that arrive from their source, or for those of the
-// node itself.
+// find looks up the route from the source, or from the node itself.
 func (k *Kernel) find(w *Way) error {
 	options := &netlink.RouteGetOptions{}
 	if w.From.IsValid() {

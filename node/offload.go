@@ -16,8 +16,7 @@ var offloads = []string{
 	"rx-gro", "rx-gro-list", "rx-udp-gro-forwarding", "tx-udp-segmentation", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
 }
 
-// readOffloads returns which offloads of a link are on. It is nil if the kernel does not
-// report them or the link does not exist.
+// readOffloads returns which offloads of a link are on; nil: the kernel does not report them.
 func readOffloads(c *genl.Conn, link string) (map[string]bool, error) {
 	features, err := c.Features(link)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {

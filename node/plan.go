@@ -112,8 +112,7 @@ func (l Link) becomes(want Link) bool {
 	return l.Encapsulation == want.Encapsulation && (l.Encapsulation == Userspace || l.goes(want))
 }
 
-// goes reports whether the frames of a link have the same destination as those of the
-// wanted one.
+// goes reports whether a link has the destination of the wanted one.
 func (l Link) goes(want Link) bool {
 	return l.VNI == want.VNI && l.Port == want.Port && l.Underlay == want.Underlay
 }

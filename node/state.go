@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// State is the part of a kernel's state that belongs to Strait, and what its routes must not
-// take over.
+// State is what belongs to Strait in a kernel, and what its routes must not take over.
 type State struct {
 	Links  []Link        // by name
 	Routes []KernelRoute // by prefix and metric

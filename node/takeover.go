@@ -39,8 +39,7 @@ func takeovers(d Desired, observed State) (all []Takeover) {
 	return all
 }
 
-// withoutRefused returns d without the routes that are refused. Not even a blackhole takes
-// their place.
+// withoutRefused returns d without refused routes: not even a blackhole takes their place.
 func (d Desired) withoutRefused(observed State) Desired {
 	refused := map[netip.Prefix]bool{}
 	for _, t := range takeovers(d, observed) {

@@ -45,8 +45,7 @@ func (k *Kernel) readTAP(d *netlink.Tuntap, l *Link) {
 	}
 }
 
-// Dropped returns the number of dropped frames of userspace links by reason. Safe for
-// concurrent use.
+// Dropped counts dropped frames of userspace links by reason. Safe for concurrent use.
 func (k *Kernel) Dropped() map[string]uint64 { return k.userspace.Dropped() }
 
 // Failing returns the gateways, by VNI, to which sending frames of userspace links has

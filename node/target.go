@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// target returns the state that implements d, which must be valid, on a kernel in the observed
-// state.
+// target returns the state that implements a valid d on a kernel.
 func target(d Desired, observed State) State {
 	s := State{Table: d.table().fingerprint(), Foreign: observed.Foreign, Multipath: observed.Multipath}
 	for _, g := range d.Gateways {

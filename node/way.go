@@ -2,8 +2,7 @@ package node
 
 import "net/netip"
 
-// Way is the route that a node's kernel uses for packets to an address, and what it does
-// with them. It is plain data.
+// Way is the route and the treatment of packets from a node to an address, as data.
 type Way struct {
 	To   netip.Addr `json:"to"`
 	From netip.Addr `json:"from,omitzero"` // none: from the node itself
@@ -20,8 +19,7 @@ type Way struct {
 	Table   int        `json:"table,omitempty"` // routing table
 	MTU     int        `json:"mtu,omitempty"`   // the largest packet in bytes
 
-	// Range is the prefix of Strait's route that contains the address, if there is one.
-	// Blackhole: no gateway serves it.
+	// Range is Strait's route that contains the address; Blackhole: no gateway serves it.
 	Range     netip.Prefix `json:"range,omitzero"`
 	Blackhole bool         `json:"blackhole,omitempty"`
 	Rule      bool         `json:"rule"` // the rule that leads to Strait's routes exists
@@ -36,8 +34,7 @@ type Way struct {
 	// Overlay is the device, if it is one of Strait's.
 	Overlay *WayOverlay `json:"overlay,omitempty"`
 
-	// Sources is the state of the nftables table that sets source addresses: see the
-	// constants.
+	// Sources is the state of the table that sets source addresses: see the constants.
 	Sources string `json:"sources"`
 }
 

@@ -8,8 +8,7 @@ const (
 	// nap is the shortest sleep: a wake-up costs a few µs, and a receive queue of 208 KiB
 	// holds 200 µs of packets at 1 Mpps.
 	nap = 200 * time.Microsecond
-	// overtime is the fraction of the duration by which a sender may finish late: the
-	// packets that it sends then lower the rate by no more than that.
+	// overtime is the fraction of the duration by which a sender may finish late.
 	overtime = 50 // one fiftieth
 )
 

@@ -104,8 +104,7 @@ func (b *bracket) known(resolution float64) bool {
 	return b.passed > 0 && b.failed <= b.passed*(1+resolution)
 }
 
-// nextRate returns the rate to try next for the first goal that is not known. ok is false
-// if all are known.
+// nextRate returns the rate for the first goal that is not known; ok is false if all are.
 func nextRate(brackets []bracket, l Limits) (rate float64, ok bool) {
 	for _, b := range brackets {
 		switch {

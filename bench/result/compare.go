@@ -7,8 +7,7 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Alpha is the significance level: the probability below which a difference is not
-// attributed to chance.
+// Alpha is the significance level.
 const Alpha = 0.05
 
 // Difference is one figure in two runs.
@@ -27,8 +26,7 @@ func (d Difference) Better() bool {
 	return (d.New.Median > d.Old.Median) == MoreIsBetter(d.Unit) && d.New.Median != d.Old.Median
 }
 
-// Delta returns the change of the median as a fraction of the old one; infinite if that is
-// 0 and the new one is not.
+// Delta returns the change of the median as a fraction of the old one, which may be infinite.
 func (d Difference) Delta() float64 {
 	switch {
 	case d.New.Median == d.Old.Median:

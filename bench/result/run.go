@@ -45,8 +45,7 @@ func New(command string, m Machine, now time.Time) *Run {
 	return &Run{Schema: Schema, Time: now.UTC().Truncate(time.Second), Command: command, Machine: m}
 }
 
-// Add adds a sample to the run. It rejects names that benchstat cannot parse and values
-// that are not numbers.
+// Add adds a valid sample to the run.
 func (r *Run) Add(s Sample) error {
 	if err := s.check(); err != nil {
 		return err

@@ -46,8 +46,7 @@ func statsOf(v []float64) Stats {
 	return Stats{Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1], N: n}
 }
 
-// Spread is the range of the values as a fraction of the median. It is 0 if the median is
-// 0.
+// Spread is the range of the values as a fraction of the median, 0 if that is 0.
 func (s Stats) Spread() float64 {
 	if s.Median == 0 {
 		return 0

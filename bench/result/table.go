@@ -20,8 +20,7 @@ func Table(to io.Writer, all []Summary) error {
 	return err
 }
 
-// ComparisonTable writes differences as text, one figure per line. A change that is not
-// significant is a "~".
+// ComparisonTable writes differences as text, one figure per line.
 func ComparisonTable(to io.Writer, all []Difference) error {
 	var table columns.Table
 	table.Row("TEST", "MODE", "SUBJECT", "UNIT", "OLD", "NEW", "CHANGE", "P", "N", columns.Blank)

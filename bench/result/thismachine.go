@@ -15,8 +15,7 @@ import (
 
 const governorFile = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
-// ThisMachine describes the machine and the process. Unavailable values stay empty:
-// containers hide some of them.
+// ThisMachine describes the machine. Containers hide some values, which stay empty.
 func ThisMachine(version string) Machine {
 	m := Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(),

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// MoreIsBetter reports whether more is better for a unit: this is true for rates per second
-// only.
+// MoreIsBetter reports whether more is better for a unit: for rates per second only.
 func MoreIsBetter(unit string) bool { return strings.HasSuffix(unit, "/s") }
 
 // Format formats a value with three significant digits: "1.68 Gbit/s", "23.4 µs/op", "1.20
@@ -28,8 +27,7 @@ func Format(v float64, unit string) string {
 	return digits(v) + " " + unit
 }
 
-// scaled divides v by base until it is short, and appends the name for the number of
-// divisions.
+// scaled divides v by base until it is short, and appends the name of that unit.
 func scaled(v, base float64, names []string) string {
 	i := 0
 	for i < len(names)-1 && math.Abs(v) >= base {

@@ -22,8 +22,7 @@ const (
 	unifiedAside = cgroupRoot + "/unified" // version 2 next to version 1
 )
 
-// cgroups are the rig's own control groups, so that other load on the machine does not
-// enter the figures.
+// cgroups are the rig's own control groups: other load does not enter the figures.
 type cgroups struct {
 	roots []string // of every hierarchy in use; the first one does the accounting
 	usage string   // name of the accounting file of a group

@@ -1,7 +1,6 @@
 package rig
 
-// tcpTests are the tests of the TCP targets: 1 and 4 streams, both directions. The worst
-// of them counts.
+// tcpTests are the tests of the TCP targets, of which the worst counts.
 var tcpTests = []string{tcpName(1, forth), tcpName(1, back), tcpName(4, forth), tcpName(4, back)}
 
 // demands are the performance targets of `strait gateway` with default settings.

@@ -79,8 +79,7 @@ func (d demand) verdict(all figures) Verdict {
 	return v
 }
 
-// worst returns the measured value that is nearest to exceeding the limit, or exceeds it
-// most.
+// worst returns the measured value that exceeds the limit most, or is nearest to it.
 func (l limit) worst(all figures) (worst float64, ok bool) {
 	values := l.measure(all)
 	if len(values) == 0 {

@@ -14,8 +14,7 @@ type end struct {
 	process *process
 }
 
-// end returns the traffic process in a namespace of the setting, and starts it on first
-// use.
+// end returns the traffic process in a namespace, and starts it on first use.
 func (r *Rig) end(p *setting, at *namespace) (*end, error) {
 	if e := p.running[at]; e != nil {
 		return e, e.process.running()

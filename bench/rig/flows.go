@@ -8,8 +8,7 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// manyFlows measures the cost of a datagram at a rate whose packets belong to that many
-// flows in turn.
+// manyFlows measures the cost of datagrams that belong to many flows in turn.
 func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {

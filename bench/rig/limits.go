@@ -36,8 +36,7 @@ func plainSubject() *Subject {
 	})
 }
 
-// overlaySubject has kernel overlays between nodes and gateways, and routes between
-// the gateways.
+// overlaySubject routes over kernel overlays between nodes and gateways.
 func overlaySubject() *Subject {
 	return limitSubject(nameOverlay, func(_ *Rig, t *topology) error {
 		encapsulation := t.a.node.Encapsulation()
@@ -56,8 +55,7 @@ func overlaySubject() *Subject {
 	})
 }
 
-// wireGuardSubject routes, with WireGuard between the gateways: the kernel's if no program
-// is given.
+// wireGuardSubject routes over WireGuard: the kernel's if no program is given.
 func wireGuardSubject(name, program string) *Subject {
 	return limitSubject(name, func(r *Rig, t *topology) error {
 		device, err := r.wireGuard(t, program, nil)

@@ -84,8 +84,7 @@ func manyNodesSubject(binary string) *Subject {
 	return s
 }
 
-// fromNodes measures streams from many nodes; if only one exists, as many streams from that
-// one.
+// fromNodes measures streams from many nodes, or as many streams from the only one.
 func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		s := traffic.Streams{To: p.sees(p.b, 0)}
@@ -105,8 +104,7 @@ func resident(_ *Rig, p *setting) (metrics, error) {
 	return metrics{unitResident: bytes}, err
 }
 
-// duringReload measures round trips while gateway A reloads its configuration, and waits
-// until the reload is done.
+// duringReload measures round trips while gateway A reloads its configuration.
 func duringReload(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		go func() {

@@ -39,8 +39,7 @@ func (t *topology) setMode(m Mode) error {
 	return errors.Join(failed...)
 }
 
-// transmitOffloads are the features that let a veth carry packets that a physical link
-// cannot.
+// transmitOffloads let a veth carry packets that a physical link cannot.
 var transmitOffloads = []string{
 	"tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation",
 	"tx-tcp6-segmentation", "tx-udp-segmentation", "tx-gso-list", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",

@@ -32,8 +32,7 @@ func (s *site) joinKernelGateway(encapsulation string) error {
 	return s.gw.IP(lines)
 }
 
-// neighbourLines returns commands that make ARP unnecessary: MAC addresses are derived from
-// IP addresses.
+// neighbourLines returns commands that make ARP unnecessary.
 func neighbourLines(device string, p plan.Addresses) string {
 	return fmt.Sprintf("neigh replace %s lladdr %s nud permanent dev %s\nneigh replace %s lladdr %[2]s nud permanent dev %[3]s\n",
 		p[0], netns.TunnelMAC(p[0]), device, p[1])

@@ -65,8 +65,7 @@ const (
 	testReload       = "request-response/while=reload"
 )
 
-// Payloads of the loss search: 64 bytes, and that of an IPv4 packet of 1400 bytes, which
-// fits every tunnel.
+// Payloads of the loss search: 64 bytes, and that of a packet that fits every tunnel.
 var payloads = []int{64, 1400 - 28}
 
 func packetRateName(payload int) string {

@@ -52,8 +52,7 @@ func findSoftirqd() (files []string) {
 	return files
 }
 
-// parseSchedstat parses the first field of /proc/PID/schedstat: time on a CPU, in
-// nanoseconds.
+// parseSchedstat parses time on a CPU, the first field of /proc/PID/schedstat, nanoseconds.
 func parseSchedstat(text string) (time.Duration, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	n, err := strconv.ParseInt(first, 10, 64)

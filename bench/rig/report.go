@@ -13,8 +13,7 @@ import (
 	"strait.dev/strait/internal/columns"
 )
 
-// DemandTable writes each target with its measured value as text for a terminal. Targets
-// without a measured value are only counted.
+// DemandTable writes the measured targets as text, and counts the others.
 func DemandTable(to io.Writer, run *result.Run) error {
 	var table columns.Table
 	table.Row("MEASURE", "TARGET", "MEASURED", columns.Blank)

@@ -52,8 +52,7 @@ var packages = map[string]string{
 	"ip": "iproute2", "nft": "nftables", "setpriv": "util-linux",
 }
 
-// Missing returns in one line why the rig cannot run and how to fix that. It is empty if
-// the rig can run.
+// Missing returns why the rig cannot run and how to fix that, or an empty text.
 func Missing() string {
 	if os.Geteuid() != 0 {
 		return "network namespaces need root; run it with sudo"

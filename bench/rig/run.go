@@ -55,8 +55,7 @@ func (r *Rig) checkNames() error {
 	return nil
 }
 
-// plan returns the measurements of this run. If the request matches no usual test, the
-// optional tests are searched.
+// plan returns the requested measurements, of the optional ones if no usual one matches.
 func (r *Rig) plan(l lengths) []test {
 	plan := r.choose(allTests(l, r.customNames(), r.All))
 	if len(plan) == 0 {

@@ -11,8 +11,7 @@ import (
 const (
 	// tolerableLoss is the goal of the search for the highest rate.
 	tolerableLoss = 0.01
-	// senderLate is the fraction of a rate that a sender must achieve: ends and gateways
-	// share the cores.
+	// senderLate is the fraction of a rate that a sender must achieve.
 	senderLate = 0.9
 	// searchStart is the first rate of searches, packets per second.
 	searchStart = 10_000

@@ -69,8 +69,7 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 // everything is the AllowedIPs of each end: all addresses.
 var everything = plan.PrefixesOf("0.0.0.0/0", "::/0")
 
-// configureProgram waits until wireguard-go accepts configuration for a device on its
-// control socket, and configures it.
+// configureProgram configures wireguard-go as soon as its control socket exists.
 func configureProgram(device string, p *process, c genl.WireGuard) error {
 	conn, err := dialWhenReady(filepath.Join("/var/run/wireguard", device+".sock"), p)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Counter counts the datagrams of the current trial that arrive on a socket. Safe for
-// concurrent use.
+// Counter counts the datagrams of a trial. Safe for concurrent use.
 type Counter struct {
 	trial    atomic.Uint32
 	packets  atomic.Uint64

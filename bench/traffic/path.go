@@ -16,8 +16,7 @@ type Path struct {
 	// FixChecksum corrects a datagram, for instance its checksum, after its mark has
 	// changed. nil = not needed.
 	FixChecksum func(datagram []byte)
-	// Quiet is how long no datagram must arrive until the missing ones count as lost. 0 =
-	// 20 ms.
+	// Quiet is how long to wait for missing datagrams; 0: 20 ms.
 	Quiet time.Duration
 
 	// clock paces the trials; nil = a clock that starts with each of them.

@@ -63,8 +63,7 @@ func appendSection(b []byte, interfaces []Interface, limit int) []byte {
 	return b
 }
 
-// appendPacket appends a packet. time is in nanoseconds since the epoch; original is the packet's length in bytes, data its
-// first bytes.
+// appendPacket appends the first bytes of a packet of a length. time is in ns since the epoch.
 func appendPacket(b []byte, in int, outbound bool, time int64, original int, data []byte) []byte {
 	b, at := begin(b, blockPacket)
 	b = binary.LittleEndian.AppendUint32(b, uint32(in))
@@ -102,8 +101,7 @@ func appendCooked(b []byte, outbound bool, ip []byte) []byte {
 	return binary.BigEndian.AppendUint16(b, protocol)
 }
 
-// appendStatistics appends the number of packets of an interface since the start, and the number that are missing in the
-// file.
+// appendStatistics appends the number of packets since the start, and of those missing in the file.
 func appendStatistics(b []byte, in int, time int64, received, dropped uint64) []byte {
 	b, at := begin(b, blockStatistics)
 	b = binary.LittleEndian.AppendUint32(b, uint32(in))

@@ -10,8 +10,7 @@ import (
 const (
 	// MaxPacket is the maximum number of bytes kept of a packet; no IP packet is longer.
 	MaxPacket = 256 << 10
-	// ringSize is the size in bytes of the queue for the writer of the file: the traffic of a loaded gateway in some
-	// milliseconds.
+	// ringSize is the size of the queue for the writer in bytes: some milliseconds under load.
 	ringSize = 8 << 20
 	// room is the number of bytes after which one call of Append stops.
 	room = 256 << 10

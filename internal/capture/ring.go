@@ -42,8 +42,7 @@ func NewRing(bytes int) *Ring {
 	return &Ring{data: make([]byte, cells*cell), marks: make([]atomic.Uint32, cells)}
 }
 
-// put copies up to limit bytes of a packet in three parts, any of which may be empty. It reports false when the ring is
-// full.
+// put copies up to limit bytes of a packet in three parts, or reports that the ring is full.
 func (r *Ring) put(in uint8, now time.Time, limit int, one, two, three []byte) bool {
 	original := len(one) + len(two) + len(three)
 	kept := min(original, limit)

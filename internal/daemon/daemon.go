@@ -136,8 +136,7 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 	return d.fabric.Refresh()
 }
 
-// setRelay sets the mappings, the proxied prefixes and the forwards of the host. What cannot be served does not affect the
-// rest.
+// setRelay sets what the host serves. What cannot be served does not affect the rest.
 func (d *Daemon) setRelay(c *config.Gateway) {
 	if err := d.fabric.Relay.SetMappings(c.Mappings); err != nil {
 		d.log.Error("some address mappings are not served", "error", err)

@@ -10,8 +10,7 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// expireInterval is how often timed-out flows are removed. RFC 4787 and others set only lower limits for timers, so flows may
-// live slightly longer.
+// expireInterval is how often timed-out flows are removed; RFC 4787 sets lower limits only.
 const expireInterval = time.Second
 
 // newFlows returns the masquerading state for a configuration: the present one if its limits are the same, nil if none is

@@ -74,8 +74,7 @@ func overlayMTU(c *config.Gateway) (int, error) {
 // address, is that for unknown addresses outside of the cluster.
 var outside = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
-// tunnelMTU returns the inner MTU of the legs to the peers: the smallest of them. An endpoint that is a name, or unknown, may
-// be IPv6.
+// tunnelMTU returns the smallest inner MTU of the legs to the peers. A name may be IPv6.
 func tunnelMTU(c *config.Gateway) (int, error) {
 	smallest := maxInnerMTU
 	for _, p := range c.WireGuard.Peers {

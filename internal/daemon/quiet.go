@@ -17,8 +17,7 @@ const (
 	quietBurst   = 20
 	quietEvery   = 3 * time.Second
 	quietBuckets = 64
-	// quietPrefix is the length in bytes of the prefix that identifies the kind of a message; keys and addresses come after
-	// it.
+	// quietPrefix is the length in bytes of a message before keys and addresses.
 	quietPrefix = 24
 )
 

@@ -187,8 +187,7 @@ func (m *meter) spare() float64 {
 	return spare
 }
 
-// idleTime parses the fourth and fifth number of the first line of /proc/stat: idle and iowait, in hundredths of a second
-// (proc_stat(5)).
+// idleTime parses idle and iowait in /proc/stat, in hundredths of a second (proc_stat(5)).
 func idleTime(stat []byte) time.Duration {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	fields := bytes.Fields(line)

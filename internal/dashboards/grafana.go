@@ -132,8 +132,7 @@ func (p panel) options() object {
 	return object{"showHeader": true}
 }
 
-// transformations merge the results of several queries into one table: one row for each
-// set of labels, one column for each query.
+// transformations merge the results of several queries into one table.
 func (p panel) transformations() []object {
 	if p.kind != table {
 		return []object{}

@@ -46,8 +46,7 @@ func startCluster(p plan.Cluster, privateKeyFile string, peer config.Peer, log *
 	return c, c.pod.attach(podLink, p.Address)
 }
 
-// startGateway starts the gateway and the node's overlay socket, which use the
-// same port number.
+// startGateway starts the gateway and the node's overlay socket on one port number.
 func (c *cluster) startGateway(w config.WireGuard, log *slog.Logger) error {
 	err := plan.Retry(func() (err error) {
 		if w.ListenPort, err = plan.FreeUDP(); err != nil {

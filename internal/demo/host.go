@@ -33,8 +33,7 @@ const hostNIC tcpip.NICID = 1
 // datagrams with 1380 bytes of TCP payload each.
 const tcpWindow = 92 * 1380
 
-// podMTU is the MTU of the pods' interfaces in bytes: larger than that of the tunnel, as in most
-// clusters.
+// podMTU is the MTU of pods in bytes: larger than that of the tunnel, as in most clusters.
 const podMTU = 1500
 
 // newHost returns a host without an interface.
@@ -56,8 +55,7 @@ func newHost() (*host, error) {
 	return h, nil
 }
 
-// attach adds the host's interface, which carries all traffic. The first
-// addresses are the source addresses.
+// attach adds the host's interface. The first addresses are the source addresses.
 func (h *host) attach(link stack.LinkEndpoint, own ...plan.Addresses) error {
 	options := stack.NICOptions{DeliverLinkPackets: true} // icmpListener needs them
 	if err := h.stack.CreateNICWithOptions(hostNIC, link, options); err != nil {

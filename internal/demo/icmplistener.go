@@ -48,7 +48,7 @@ func (l *icmpListener) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber
 	}
 }
 
-// ask sends an echo request and waits for the first message about it: the
+// exchange sends an echo request and waits for the first message about it: the
 // answer, or an error. It returns the round trip as well.
 func (l *icmpListener) exchange(ctx context.Context, q echo) (message, time.Duration, error) {
 	begin := time.Now()

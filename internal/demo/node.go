@@ -29,8 +29,7 @@ type node struct {
 	overlay  *overlaySocket
 }
 
-// newNode returns the node that p describes, connected to overlay. podLink is the
-// pod's end of the link to the pod.
+// newNode returns a node, and the pod's end of the link to the pod.
 func newNode(p *plan.Cluster, overlay *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
 	n = &node{cluster: p, overlay: overlay}
 	if n.host, err = newHost(); err != nil {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// overlayBuffer is the receive buffer that the node requests, in bytes. The
-	// kernel limits it to net.core.rmem_max.
+	// overlayBuffer is the requested receive buffer in bytes, limited by net.core.rmem_max.
 	overlayBuffer = 4 << 20
 
 	encapLen = geneve.HeaderLen + packet.EthernetHeaderLen
@@ -31,8 +30,7 @@ type overlaySocket struct {
 	frame []byte
 }
 
-// openOverlay opens a socket on a free port of local. The gateway must listen on
-// the same port.
+// openOverlay opens a socket on a free port, on which the gateway must listen, too.
 func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) {
 	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
 	if err != nil {
@@ -50,8 +48,7 @@ func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) 
 
 func (o *overlaySocket) port() uint16 { return o.gateway.Port() }
 
-// send sends an IP packet to the gateway. A packet that cannot be sent is lost,
-// as on a network.
+// send sends an IP packet to the gateway, or loses it, as on a network.
 func (o *overlaySocket) send(b []byte, version uint8) {
 	etherType := uint16(packet.EtherTypeIPv4)
 	if version == 6 {
@@ -65,8 +62,7 @@ func (o *overlaySocket) send(b []byte, version uint8) {
 	_, _ = o.socket.WriteToUDPAddrPort(o.frame[:encapLen+n], o.gateway)
 }
 
-// start passes every IP packet from the gateway to deliver, which may modify it
-// but must not retain it.
+// start passes every packet from the gateway to deliver, which must not retain it.
 func (o *overlaySocket) start(deliver func(b []byte)) {
 	o.done.Go(func() { o.receive(deliver) })
 }

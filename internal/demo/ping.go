@@ -12,8 +12,7 @@ const (
 	pingID = 0x5354
 )
 
-// ping pings pod b from pod a and records the path of the first request and its
-// reply through both gateways.
+// ping pings pod b from pod a and records the path of the first ping.
 func (d *Demo) ping(f int) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		from, to := d.a.Address[f], d.b.PodSeen[f]

@@ -10,8 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Serve publishes the web server and the metrics of the running demo on loopback.
-// The endpoints stay open until Close.
+// Serve publishes the web server and metrics on loopback until Close.
 func (d *Demo) Serve() ([]Endpoint, error) {
 	front := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", d.webAddress().String() },

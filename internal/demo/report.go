@@ -5,8 +5,7 @@ import "strait.dev/strait/internal/plan"
 // Kind is the kind of a Report in the product's API group and version.
 const Kind = "DemoReport"
 
-// Report is the result of a run, as -o json prints it. Durations are in seconds,
-// sizes in bytes.
+// Report is the result of a run as JSON. Durations are in seconds, sizes in bytes.
 type Report struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`

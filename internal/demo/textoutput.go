@@ -10,8 +10,7 @@ import (
 	"strait.dev/strait/internal/plan"
 )
 
-// Text prints a run as lines of text. It is a Watcher. Write errors are ignored:
-// they must not fail the run.
+// Text is a Watcher that prints text. It ignores write errors, which must not fail a run.
 type Text struct {
 	To io.Writer
 	// Terminal is where To writes to, for control sequences: a line for the running step is

@@ -9,8 +9,7 @@ import (
 
 const traceID = 0x5452
 
-// traceroute sends echo requests from pod a to pod b whose TTL expires at each
-// hop in turn.
+// traceroute sends echo requests from pod a to pod b whose TTL expires at each hop.
 func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 	from, to := d.a.Address[plan.V4], d.b.PodSeen[plan.V4]
 	listener, err := d.a.pod.listenICMP(from, d.limits.reply)

@@ -49,8 +49,7 @@ func (d *Demo) transport(from *host) *http.Transport {
 	}
 }
 
-// get fetches the page of pod b from a host of cluster a. The page must contain
-// the client address seen.
+// get fetches the page of pod b, which must contain the client address seen.
 func (d *Demo) get(from *host, name string, seen netip.Addr) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		url := "http://" + d.webAddress().Addr().String() + "/"

@@ -91,8 +91,7 @@ func objects(folder fs.FS) (string, error) {
 	return p.String(), nil
 }
 
-// collect finds the named types: those of list items, whose description starts with their
-// name.
+// collect finds the named types: list items whose description starts with a name.
 func (p *page) collect(s *schema) {
 	if s.Items != nil {
 		if name, _, ok := strings.Cut(s.Items.Description, " "); ok && s.Items.Type == "string" && len(s.Items.Validations) > 0 {

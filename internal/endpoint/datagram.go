@@ -16,8 +16,7 @@ import (
 // resend is the time without a reply after which a datagram is sent again.
 const resend = 300 * time.Millisecond
 
-// datagram sends packets of one size until one comes back or an ICMP error reports why none
-// does.
+// datagram sends packets of one size until one comes back or an ICMP error reports why not.
 func (c Check) datagram(ctx context.Context, m Marker) Result {
 	r := Result{ID: c.ID}
 	if c.Size < c.overhead()+headLen || c.Size > largest-1 {

@@ -47,8 +47,7 @@ type deadlined interface {
 	SetDeadline(time.Time) error
 }
 
-// pace sends a part on each beat and waits for its echo, until ctx ends. It calls echoed for
-// each.
+// pace sends a part on each beat, waits for its echo, and calls echoed, until ctx ends.
 func pace(ctx context.Context, m Marker, conn deadlined, r Result, echoed func()) Result {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()

@@ -41,8 +41,7 @@ type discarded struct {
 	sent []byte // the datagram, or its beginning
 }
 
-// discards returns the routers that the kernel knows of since the last call. reportErrors is
-// on.
+// discards returns the new routers that the kernel reports.
 func (s *socket) discards() (all []discarded) {
 	raw, err := s.SyscallConn()
 	if err != nil {

@@ -28,8 +28,7 @@ func putRequest(b []byte, nonce uint64) {
 	binary.BigEndian.PutUint64(b[24:], nonce)
 }
 
-// putReply turns a request into its reply, in place. If b is not a request it returns
-// false and changes nothing.
+// putReply turns a request into its reply, in place. It returns false for others.
 func putReply(b []byte, from netip.AddrPort) bool {
 	if len(b) < headLen || [4]byte(b) != request {
 		return false

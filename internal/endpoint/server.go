@@ -34,8 +34,7 @@ type Server struct {
 // portAttempts is how often a TCP port is chosen whose number may be in use for UDP.
 const portAttempts = 20
 
-// Listen opens a TCP and UDP port on all addresses of all available families; 0 chooses
-// one. The caller must call Serve.
+// Listen opens a TCP and UDP port of all families; 0: any. The caller must call Serve.
 func Listen(port uint16) (s *Server, err error) {
 	for range portAttempts {
 		if s, err = listen(port); port != 0 || !errors.Is(err, unix.EADDRINUSE) {

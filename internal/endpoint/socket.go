@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket sends datagrams to one address. Its file's Read and Write are the kernel's, with
-// deadlines.
+// socket sends datagrams to one address, with deadlines.
 type socket struct {
 	*os.File
 	raw bool // a raw socket, without the kernel's ping support

@@ -9,8 +9,7 @@ import (
 	"strait.dev/strait/internal/archive"
 )
 
-// unprivileged is the user and group of programs in the image. Pods set no UID, and the
-// kubelet needs a number to see that it is not root.
+// unprivileged is the user and group; the kubelet needs a number to see that it is not root.
 const unprivileged = "65534:65534"
 
 // pack returns the archive of an image, the digest that pins it in all registries, and the

@@ -31,8 +31,7 @@ var (
 	NodeExternal    = AddressesOf("10.70.0.11", "fd70::11")
 )
 
-// InnerMTU is the MTU inside WireGuard over IPv6 on a network with an MTU of 1500 bytes. Loopback
-// would allow far more.
+// InnerMTU is that of WireGuard over IPv6 on a network with an MTU of 1500 bytes.
 const InnerMTU = 1420
 
 // Cluster holds the values that differ between the two clusters.

@@ -13,8 +13,7 @@ import (
 	"strait.dev/strait/config"
 )
 
-// NewKey generates a WireGuard key pair and writes the private key to a file with mode 0600, as a
-// gateway requires.
+// NewKey generates a key pair, and writes the private key to a file with mode 0600.
 func NewKey(file string) (public config.Key, err error) {
 	private, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -27,8 +26,7 @@ func NewKey(file string) (public config.Key, err error) {
 	return config.Key(private.PublicKey().Bytes()), nil
 }
 
-// FreeUDP returns a UDP port that no process uses at the moment, on any address.
-// Another process may take it before the caller does.
+// FreeUDP returns a UDP port that is free on all addresses at the moment.
 func FreeUDP() (uint16, error) {
 	s, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -38,8 +36,7 @@ func FreeUDP() (uint16, error) {
 	return s.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
 }
 
-// Retry calls start, which opens free ports, until another process has not taken one of them
-// meanwhile; ten times at most.
+// Retry calls start again when another process has taken one of its free ports.
 func Retry(start func() error) (err error) {
 	for range 10 {
 		if err = start(); !errors.Is(err, syscall.EADDRINUSE) {

@@ -9,8 +9,7 @@ import (
 // relative matches the target of a link to a file of the repository.
 var relative = regexp.MustCompile(`\]\(([a-zA-Z][^):]*)\)`)
 
-// notesOf returns the section of a version in the changelog. Its links lead to the files of
-// that version.
+// notesOf returns the section of a version in the changelog, with links to its files.
 func notesOf(changelog, version, source string) (string, error) {
 	heading := "## [" + strings.TrimPrefix(version, "v") + "]"
 	_, section, found := strings.Cut("\n"+changelog, "\n"+heading)

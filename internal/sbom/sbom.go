@@ -94,8 +94,7 @@ func Module(path, version string, licences map[string]string) Part {
 	return Part{path, version, "pkg:golang/" + path + "@" + version, licences[path]}
 }
 
-// Modules returns the modules that are linked into a program, from its build information,
-// and Go's standard library.
+// Modules returns the modules that are linked into a program, and the standard library.
 func Modules(info *debug.BuildInfo, licences map[string]string) []Part {
 	all := []Part{Module("stdlib", strings.TrimPrefix(info.GoVersion, "go"), map[string]string{"stdlib": "BSD-3-Clause"})}
 	for _, module := range info.Deps {

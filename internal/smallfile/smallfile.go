@@ -17,8 +17,7 @@ const (
 	Result        = 64 << 20 // of a benchmark
 )
 
-// Read returns the content of a file of at most max bytes. A larger file is a *TooLargeError
-// in an *fs.PathError.
+// Read returns a file of at most max bytes, or an error that has a *TooLargeError.
 func Read(path string, max int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// batchSize is the largest number of frames sent together: what one UDP_SEGMENT message
-	// can carry.
+	// batchSize is the number of frames that one UDP_SEGMENT message can carry.
 	batchSize = 64
 
 	// frameSize is the size of the largest frame, for any MTU of the device.
@@ -67,8 +66,7 @@ func newOutlet(way Way, by *udpSockets, port uint16) *outlet {
 	return o
 }
 
-// openDevice opens a device in the network namespace of the calling thread. It does not
-// read yet.
+// openDevice opens a device in the thread's network namespace, and does not read yet.
 func openDevice(name string, index int, to *outlet, counts *drops) (*device, error) {
 	fd, err := attach(name)
 	if err != nil {

@@ -19,8 +19,7 @@ func (t table) add(w Way, d *device) {
 	t[w.Gateway][w.VNI] = d
 }
 
-// accept returns the frame in a datagram and its device, or why it is dropped. frame
-// aliases datagram.
+// accept returns the frame in a datagram, which it aliases, and its device or the drop reason.
 func (t table) accept(datagram []byte, from netip.Addr) (to *device, frame []byte, why Reason) {
 	devices := t[from]
 	if devices == nil {

@@ -16,8 +16,7 @@ type Way struct {
 	Gateway netip.Addr // address of its UDP socket
 }
 
-// Grace is how long node helpers accept frames from a device's former gateway: those that were in
-// transit when it changed.
+// Grace is how long frames of a former gateway are accepted, which were in transit.
 const Grace = time.Second
 
 // Endpoint serves TAP devices. Safe for concurrent use. The caller must close it.
@@ -77,8 +76,7 @@ func (e *Endpoint) move(d *device, to *outlet) {
 	d.outlet.Store(to)
 }
 
-// Serves returns the gateway of a device; ok is false if it has none, or if the device was
-// deleted.
+// Serves returns the gateway of a device; ok is false if it has none or is deleted.
 func (e *Endpoint) Serves(name string, index int) (way Way, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,8 +112,7 @@ func (e *Endpoint) Retain(devices map[string]int) {
 // Close stops serving. The devices stay.
 func (e *Endpoint) Close() { e.Retain(nil) }
 
-// Dropped returns the number of dropped frames by reason. Reasons without drops are
-// omitted.
+// Dropped counts dropped frames by reason, without reasons that have none.
 func (e *Endpoint) Dropped() map[string]uint64 {
 	counts := map[string]uint64{}
 	for why := range e.drops {
@@ -126,8 +123,7 @@ func (e *Endpoint) Dropped() map[string]uint64 {
 	return counts
 }
 
-// Failing returns the gateways to which sending has failed for some time and still fails at
-// now.
+// Failing returns the gateways to which sending has failed for some time.
 func (e *Endpoint) Failing(now time.Time) (ways []Way) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,8 +179,7 @@ func (e *Endpoint) expire() {
 	e.update()
 }
 
-// update rebuilds the table from the devices. Present gateways take precedence over former
-// ones.
+// update rebuilds the table from the devices. Present gateways take precedence.
 func (e *Endpoint) update() {
 	t, now := table{}, time.Now()
 	for _, d := range e.devices {

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// persistent is how long failures must last before they are reported: moving routes
-	// cause a few.
+	// persistent is how long failures must last: moving routes cause a few.
 	persistent = 10 * time.Second
 
 	// forgotten is the time without failure after which sending counts as working again.

@@ -9,12 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone is the file that creates devices, in the network namespace of the thread that opens
-// it.
+// clone creates devices in the network namespace of the thread that opens it.
 const clone = "/dev/net/tun"
 
-// Probe checks whether the process may create devices. It creates one of that name and
-// deletes it. The error states what is missing.
+// Probe creates and deletes a device of a name. The error states what is missing.
 func Probe(name string) error {
 	fd, err := open(name)
 	if err != nil {
@@ -23,8 +21,7 @@ func Probe(name string) error {
 	return unix.Close(fd)
 }
 
-// Make creates a persistent device, which is down and not served. An existing device of
-// that name is used.
+// Make creates a persistent device that is down and not served, unless it exists.
 func Make(name string) error {
 	fd, err := attach(name)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// sourcePorts is the number of source ports of frames. Several let the underlay spread
-// flows over paths; more would make batches smaller.
+// sourcePorts of frames spread flows over paths; more would make batches smaller.
 const sourcePorts = 4
 
 // udpSockets is the sockets of one address family, and a goroutine that receives.
@@ -68,8 +67,7 @@ func (w *udpSockets) open(local netip.Addr, port uint16) (err error) {
 	return nil
 }
 
-// close ends the goroutine and closes the sockets. Frames that are still sent on them are
-// lost.
+// close ends the goroutine and closes the sockets.
 func (w *udpSockets) close() {
 	_ = w.poller.Close() // it is open
 	<-w.done

@@ -28,8 +28,7 @@ type End struct {
 	flows   atomic.Uint32 // new flows started
 }
 
-// Serve runs an end: it listens, prints nothing, and answers calls on the pipe until that
-// is closed.
+// Serve runs an end, which answers calls on the pipe until that is closed.
 func Serve(pipe io.ReadWriteCloser) error {
 	e := new(End)
 	for _, listen := range []func() error{e.sink.listenTCP, e.sink.listenUDP, e.sink.listenTunnel, echoTCP, echoUDP, closeTCP} {

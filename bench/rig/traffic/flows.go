@@ -26,8 +26,7 @@ func source(first netip.Addr, flow uint32) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(a), uint16(firstPort+flow%portsEach))
 }
 
-// SendFlows returns when all packets are sent and, for new flows, the responses have
-// arrived.
+// SendFlows returns when all packets are sent and new flows are answered.
 func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 	if f.Count > 0 {
 		var next uint32

@@ -72,8 +72,7 @@ func Watch(ctx context.Context, o Order, ready func()) (*Report, error) {
 	return &m.Report, nil
 }
 
-// interfaces returns the names of all interfaces, and which of them have one of these
-// addresses.
+// interfaces returns the names of all interfaces, and which have one of these addresses.
 func interfaces(node []netip.Addr) (names map[int]string, underlay map[int]bool, err error) {
 	all, err := net.Interfaces()
 	if err != nil {
