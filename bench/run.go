@@ -32,7 +32,10 @@ func Run(ctx context.Context, r *result.Run, tests []Test, repetitions int, brie
 			return context.Cause(ctx)
 		}
 		repetition := i / len(tests)
-		at := position(i%len(tests), len(tests), repetition)
+		at := i % len(tests)
+		if repetition%2 == 1 {
+			at = len(tests) - 1 - at
+		}
 		if failures[at] != nil {
 			continue
 		}
@@ -51,14 +54,6 @@ func (t Test) take(ctx context.Context, e effort, r *result.Run, repetition int)
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	return nil
-}
-
-// position returns the index of the i-th test: forward, backward, forward.
-func position(i, n, repetition int) int {
-	if repetition%2 == 1 {
-		return n - 1 - i
-	}
-	return i
 }
 
 // pause waits. It reports false if ctx ended first.

@@ -10,12 +10,8 @@ import (
 
 // manyFlows measures the cost of datagrams that belong to many flows in turn.
 func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Duration) (metrics, error) {
-	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
-	if err != nil {
-		return nil, err
-	}
 	var sent traffic.FlowsSent
-	count, cpu, err := r.during(p, receiver, func() (err error) {
+	count, cpu, err := r.during(p, p.a.pod, p.b.pod, func(sender *end) (err error) {
 		sent, err = sender.SendFlows(traffic.Flows{
 			To: p.sees(p.b, 0), From: p.a.Address[0], Count: flows, Size: payload, Rate: rate, Duration: d,
 		})
@@ -25,13 +21,7 @@ func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Dur
 	if err != nil {
 		return nil, err
 	}
-	if count.Datagrams == 0 {
-		return nil, errors.New("no datagram arrived")
-	}
-	return metrics{
-		unitPacketCPU: float64(cpu.total()) / float64(count.Datagrams),
-		unitLoss:      trialOf(rate, sent.Packets, int(count.Datagrams)).Loss(),
-	}, nil
+	return perPacket(rate, sent.Packets, count, cpu)
 }
 
 // newFlows searches for the highest rate of requests, each the first packet of a new flow,
@@ -57,12 +47,8 @@ func (s *site) clients() netip.Prefix {
 }
 
 func (r *Rig) newConnections(p *setting, parallel int, d time.Duration) (metrics, error) {
-	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
-	if err != nil {
-		return nil, err
-	}
 	var l traffic.Latencies
-	_, cpu, err := r.during(p, receiver, func() (err error) {
+	_, cpu, err := r.during(p, p.a.pod, p.b.pod, func(sender *end) (err error) {
 		l, err = sender.Connect(traffic.Connections{To: p.sees(p.b, 0), Parallel: parallel, Duration: d})
 		return err
 	})

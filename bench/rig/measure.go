@@ -40,7 +40,7 @@ const settle = 50 * time.Millisecond
 const warmUp = 300 * time.Millisecond
 
 func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time.Duration) (metrics, error) {
-	sender, receiver, err := r.twoEnds(p, from, to)
+	sender, _, err := r.twoEnds(p, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time
 	err = sender.StartStreams(s)
 	if err == nil {
 		time.Sleep(warmUp)
-		count, cpu, err = r.during(p, receiver, func() error { time.Sleep(d); return nil })
+		count, cpu, err = r.during(p, from, to, func(*end) error { time.Sleep(d); return nil })
 	}
 	if err := errors.Join(err, sender.StopStreams()); err != nil {
 		return nil, err
@@ -63,8 +63,12 @@ func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time
 	}, nil
 }
 
-// during returns what the receiver counts and the CPU time used while do runs.
-func (r *Rig) during(p *setting, receiver *end, do func() error) (count traffic.Count, cpu usage, err error) {
+// during returns what the end in to counts and the CPU time used while do runs with that in from.
+func (r *Rig) during(p *setting, from, to *namespace, do func(sender *end) error) (count traffic.Count, cpu usage, err error) {
+	sender, receiver, err := r.twoEnds(p, from, to)
+	if err != nil {
+		return count, cpu, err
+	}
 	before, err := r.usage(p.topology)
 	if err != nil {
 		return count, cpu, err
@@ -73,7 +77,7 @@ func (r *Rig) during(p *setting, receiver *end, do func() error) (count traffic.
 	if err != nil {
 		return count, cpu, err
 	}
-	if err := do(); err != nil {
+	if err := do(sender); err != nil {
 		return count, cpu, err
 	}
 	stop, err := receiver.Count()
@@ -89,16 +93,23 @@ const delivery = 100 * time.Millisecond
 
 // datagrams sends at a fixed rate and returns what arrived and its cost.
 func (r *Rig) datagrams(p *setting, from, to *namespace, b traffic.Blast) (sent traffic.Sent, count traffic.Count, cpu usage, err error) {
-	sender, receiver, err := r.twoEnds(p, from, to)
-	if err != nil {
-		return sent, count, cpu, err
-	}
-	count, cpu, err = r.during(p, receiver, func() (err error) {
+	count, cpu, err = r.during(p, from, to, func(sender *end) (err error) {
 		sent, err = sender.Blast(b)
 		time.Sleep(delivery)
 		return err
 	})
 	return sent, count, cpu, err
+}
+
+// perPacket returns the cost and the loss of datagrams that were sent at a rate.
+func perPacket(rate float64, sent traffic.Sent, count traffic.Count, cpu usage) (metrics, error) {
+	if count.Datagrams == 0 {
+		return nil, errors.New("no datagram arrived")
+	}
+	return metrics{
+		unitPacketCPU: float64(cpu.total()) / float64(count.Datagrams),
+		unitLoss:      trialOf(rate, sent, int(count.Datagrams)).Loss(),
+	}, nil
 }
 
 // fixedRate measures the cost of a datagram at a rate that every subject can carry.
@@ -108,26 +119,19 @@ func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	if count.Datagrams == 0 {
-		return nil, errors.New("no datagram arrived")
+	m, err := perPacket(b.Rate, sent, count, cpu)
+	if err == nil {
+		m[unitPacketRate] = float64(count.Datagrams) / b.Duration.Seconds()
 	}
-	return metrics{
-		unitPacketRate: float64(count.Datagrams) / b.Duration.Seconds(),
-		unitPacketCPU:  float64(cpu.total()) / float64(count.Datagrams),
-		unitLoss:       trialOf(b.Rate, sent, int(count.Datagrams)).Loss(),
-	}, nil
+	return m, err
 }
 
 // podBurst is how many datagrams a pod sends at once.
 const podBurst = 16
 
 func (r *Rig) roundTrips(p *setting, connections int, d time.Duration) (metrics, error) {
-	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
-	if err != nil {
-		return nil, err
-	}
 	var l traffic.Latencies
-	_, cpu, err := r.during(p, receiver, func() (err error) {
+	_, cpu, err := r.during(p, p.a.pod, p.b.pod, func(sender *end) (err error) {
 		l, err = sender.RoundTrips(traffic.RoundTrips{To: p.sees(p.b, 0), Connections: connections, Size: 64, Duration: d})
 		return err
 	})
@@ -172,9 +176,9 @@ func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Du
 	if err != nil {
 		return nil, err
 	}
-	payload := float64(count.Datagrams) * segmentPayload
-	if payload == 0 {
-		return nil, errors.New("no datagram arrived")
+	m, err := perPacket(crossingRate, sent, count, cpu)
+	if err != nil {
+		return nil, err
 	}
-	return metrics{unitCPU: cpu.total().Seconds() / (payload / 1e9), unitLoss: trialOf(crossingRate, sent, int(count.Datagrams)).Loss()}, nil
+	return metrics{unitCPU: m[unitPacketCPU] / segmentPayload, unitLoss: m[unitLoss]}, nil // ns per byte are s per GB
 }

@@ -1,7 +1,7 @@
 package rig
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"strait.dev/strait/bench/measure"
@@ -70,19 +70,18 @@ func (r *Rig) dropRates(p *setting, payloads []int, trial, pricing time.Duration
 		return nil, err
 	}
 	pdr, ndr := found[0], found[1]
-	m := metrics{unitPDR: pdr, unitNDR: ndr}
 	if pdr == 0 {
-		return m, nil
+		return metrics{unitPDR: pdr, unitNDR: ndr}, nil
 	}
 	rate := 0.9 * pdr
 	sent, count, cpu, err := r.datagrams(p, p.a.pod, p.b.pod, blastTo(p, payloads, rate, pricing))
-	if err == nil && count.Datagrams == 0 {
-		err = errors.New("no datagram arrived at a rate that passed before")
-	}
 	if err != nil {
 		return nil, err
 	}
-	m[unitPacketCPU] = float64(cpu.total()) / float64(count.Datagrams)
-	m[unitLoss] = trialOf(rate, sent, int(count.Datagrams)).Loss()
+	m, err := perPacket(rate, sent, count, cpu)
+	if err != nil {
+		return nil, fmt.Errorf("at a rate that passed before: %w", err)
+	}
+	m[unitPDR], m[unitNDR] = pdr, ndr
 	return m, nil
 }
