@@ -193,26 +193,25 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 		if observed.Rules[f] {
 			i.Ours.Rules = append(i.Ours.Rules, fmt.Sprintf("%s rule %d: lookup %d", f, RulePriority, routeTable))
 		}
-		strange, err := k.strangeRouting(f)
-		if err != nil {
-			return err
-		}
-		i.Strange = append(i.Strange, strange...)
-		if err := k.inspectPreceding(f, i); err != nil {
+		if err := errors.Join(k.inspectTable(f, i), k.inspectRules(f, i)); err != nil {
 			return err
 		}
 	}
 	return k.inspectDestinations(i)
 }
 
-// inspectPreceding adds the preceding rules of a family. Rules for marked packets are left
-// out: network plugins mark packets for their own purposes, not those of pods to elsewhere.
-func (k *Kernel) inspectPreceding(f family, i *Inspection) error {
+// inspectRules adds the rules of a family before Strait's, and foreign ones of its priority. Rules for
+// marked packets are left out: network plugins mark packets for their own purposes, not those of pods
+// to elsewhere.
+func (k *Kernel) inspectRules(f family, i *Inspection) error {
 	rules, err := k.routes.RuleList(f.number())
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return fmt.Errorf("node: list rules: %w", err)
 	}
 	for _, r := range rules {
+		if r.Priority == RulePriority && r.Protocol != routeProtocol {
+			i.Strange = append(i.Strange, fmt.Sprintf("a rule of priority %d looks up table %d", RulePriority, r.Table))
+		}
 		_, some := specific(r.Dst)
 		if r.Priority >= RulePriority || r.Mark != 0 || some || len(i.Preceding) >= precedingAtMost ||
 			slices.Contains([]int{unix.RT_TABLE_UNSPEC, unix.RT_TABLE_LOCAL, routeTable}, r.Table) {
@@ -230,6 +229,20 @@ func (k *Kernel) inspectPreceding(f family, i *Inspection) error {
 	return nil
 }
 
+// inspectTable adds foreign routes in Strait's table.
+func (k *Kernel) inspectTable(f family, i *Inspection) error {
+	routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable}, netlink.RT_FILTER_TABLE)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("node: list routes: %w", err)
+	}
+	for _, r := range routes {
+		if r.Protocol != routeProtocol {
+			i.Strange = append(i.Strange, fmt.Sprintf("table %d has a route to %s of protocol %d", routeTable, r.Dst, r.Protocol))
+		}
+	}
+	return nil
+}
+
 func (k *Kernel) inspectDestinations(i *Inspection) error {
 	var all []destination
 	err := k.eachDestination(func(d destination) { all = append(all, d) })
@@ -243,27 +256,4 @@ func (k *Kernel) inspectDestinations(i *Inspection) error {
 		i.Destinations = append(i.Destinations, Destination{d.prefix, k.destinationText(d)})
 	}
 	return nil
-}
-
-// strangeRouting returns foreign entries at the places of Strait's routes and rule.
-func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
-	routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable}, netlink.RT_FILTER_TABLE)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil, fmt.Errorf("node: list routes: %w", err)
-	}
-	for _, r := range routes {
-		if r.Protocol != routeProtocol {
-			strange = append(strange, fmt.Sprintf("table %d has a route to %s of protocol %d", routeTable, r.Dst, r.Protocol))
-		}
-	}
-	rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Priority: RulePriority}, netlink.RT_FILTER_PRIORITY)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil, fmt.Errorf("node: list rules: %w", err)
-	}
-	for _, r := range rules {
-		if r.Protocol != routeProtocol {
-			strange = append(strange, fmt.Sprintf("a rule of priority %d looks up table %d", RulePriority, r.Table))
-		}
-	}
-	return strange, nil
 }
