@@ -26,14 +26,7 @@ func (c *checker) masquerade(g *Gateway) {
 // and addresses that no host can have are never masqueraded.
 func (c *checker) source(at *place, p netip.Prefix, external []netip.Addr) {
 	sameFamily := func(a netip.Addr) bool { return a.Is4() == p.Addr().Is4() }
-	switch {
-	case !p.IsValid():
-		c.add(at, "write a prefix like 198.51.100.0/24, or 0.0.0.0/0 for all sources", "missing")
-	case p.Addr().Is4In6():
-		c.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", p)
-	case p != p.Masked():
-		c.add(at, "write "+p.Masked().String(), "%s has host bits set", p)
-	case !slices.ContainsFunc(external, sameFamily):
+	if c.canonical(at, p, "write a prefix like 198.51.100.0/24, or 0.0.0.0/0 for all sources") && !slices.ContainsFunc(external, sameFamily) {
 		c.add(at, "give the gateway an address of that family in overlay.externalAddresses", "%s has no external address to leave under", p)
 	}
 }

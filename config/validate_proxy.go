@@ -10,6 +10,8 @@ import (
 // firstPort is the first port that a process without privileges can listen on.
 const firstPort = 1024
 
+const prefixOrAddressRemedy = "write a prefix like 10.0.9.0/24, or an address"
+
 // proxy checks the prefixes that sockets of the gateway reach for the remote cluster, which must be granted to it.
 func (r *ranges) proxy(at *place, p *Proxy, granted []netip.Prefix) {
 	grants := new(bart.Lite)
@@ -24,25 +26,10 @@ func (r *ranges) proxy(at *place, p *Proxy, granted []netip.Prefix) {
 		}
 	}
 	for i, prefix := range p.Except {
-		if at := at.field("except").item(i); r.canonical(at, prefix) {
+		if at := at.field("except").item(i); r.canonical(at, prefix, prefixOrAddressRemedy) {
 			r.disjoint(at, prefix, &r.behind, "remove it, because nodes reach their pods without the proxy")
 		}
 	}
-}
-
-// canonical checks the form of a prefix of any addresses.
-func (r *ranges) canonical(at *place, prefix netip.Prefix) bool {
-	switch {
-	case !prefix.IsValid():
-		r.add(at, "write a prefix like 10.0.9.0/24, or an address", "missing")
-	case prefix.Addr().Is4In6():
-		r.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", prefix)
-	case prefix != prefix.Masked():
-		r.add(at, "write "+prefix.Masked().String(), "%s has host bits set", prefix)
-	default:
-		return true
-	}
-	return false
 }
 
 // callers checks the clients of forwards. Without any, forwards would refuse all connections.
@@ -51,10 +38,10 @@ func (r *ranges) callers(at *place, c *Callers, forwards int) {
 		r.add(at.field("prefixes"), "list the prefixes of the clients that may use forwards", "missing, so forwards would refuse all connections")
 	}
 	for i, prefix := range c.Prefixes {
-		r.canonical(at.field("prefixes").item(i), prefix)
+		r.canonical(at.field("prefixes").item(i), prefix, prefixOrAddressRemedy)
 	}
 	for i, prefix := range c.Except {
-		r.canonical(at.field("except").item(i), prefix)
+		r.canonical(at.field("except").item(i), prefix, prefixOrAddressRemedy)
 	}
 }
 

@@ -163,25 +163,35 @@ const (
 	widestV6 = 16
 )
 
-// prefix checks one prefix alone.
-func (c *checker) prefix(at *place, p netip.Prefix) bool {
-	widest := widestV6
-	if p.Addr().Is4() {
-		widest = widestV4
-	}
+// canonical checks the form of a prefix of any addresses. remedy is for a missing one.
+func (c *checker) canonical(at *place, p netip.Prefix, remedy string) bool {
 	switch {
 	case !p.IsValid():
-		c.add(at, "write a prefix like 10.0.0.0/16 or fd00:10::/48", "missing")
+		c.add(at, remedy, "missing")
 	case p.Addr().Is4In6():
 		c.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", p)
 	case p != p.Masked():
 		c.add(at, "write "+p.Masked().String(), "%s has host bits set", p)
-	case p.Bits() < widest:
-		c.add(at, fmt.Sprintf("use /%d or longer", widest), "%s is too wide", p)
 	default:
-		return c.ordinary(at, p, p)
+		return true
 	}
 	return false
+}
+
+// prefix checks one prefix alone.
+func (c *checker) prefix(at *place, p netip.Prefix) bool {
+	if !c.canonical(at, p, "write a prefix like 10.0.0.0/16 or fd00:10::/48") {
+		return false
+	}
+	widest := widestV6
+	if p.Addr().Is4() {
+		widest = widestV4
+	}
+	if p.Bits() < widest {
+		c.add(at, fmt.Sprintf("use /%d or longer", widest), "%s is too wide", p)
+		return false
+	}
+	return c.ordinary(at, p, p)
 }
 
 // address checks one inner address alone.
