@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -79,4 +81,10 @@ func Zip(files []File, made time.Time) ([]byte, error) {
 	}
 	err := w.Close()
 	return out.Bytes(), err
+}
+
+// Sum returns the SHA-256 of content in hexadecimal.
+func Sum(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }

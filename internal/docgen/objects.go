@@ -42,8 +42,7 @@ type schema struct {
 	Enum                 []any
 	Default              any
 	Minimum, Maximum     *float64
-	MinItems, MaxItems   *int
-	MinLength, MaxLength *int
+	MaxItems             *int
 	IntOrString          bool `json:"x-kubernetes-int-or-string"`
 	Validations          []struct {
 		Message string
@@ -204,15 +203,13 @@ func (p *page) typeOf(s *schema) string {
 
 func (s *schema) limits() string {
 	var all []string
-	if s.Minimum != nil || s.Maximum != nil {
-		switch {
-		case s.Maximum == nil:
-			all = append(all, fmt.Sprintf("%.0f or more", *s.Minimum))
-		case s.Minimum == nil:
-			all = append(all, fmt.Sprintf("%.0f at most", *s.Maximum))
-		default:
-			all = append(all, fmt.Sprintf("%.0f to %.0f", *s.Minimum, *s.Maximum))
-		}
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		all = append(all, fmt.Sprintf("%.0f to %.0f", *s.Minimum, *s.Maximum))
+	case s.Minimum != nil:
+		all = append(all, fmt.Sprintf("%.0f or more", *s.Minimum))
+	case s.Maximum != nil:
+		all = append(all, fmt.Sprintf("%.0f at most", *s.Maximum))
 	}
 	if s.MaxItems != nil {
 		all = append(all, fmt.Sprintf("%d at most", *s.MaxItems))

@@ -55,7 +55,7 @@ func (l *layout) addImage(b *goProgram, labels map[string]string) (descriptor, e
 	}
 	c := config{platform: b.platform, Created: labels[keyCreated]}
 	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir, c.Config.Labels = unprivileged, []string{"/strait"}, "/", labels
-	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{"sha256:" + digest(unpacked)}
+	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{"sha256:" + archive.Sum(unpacked)}
 	c.History = []history{{Created: labels[keyCreated], CreatedBy: "internal/ociimage"}}
 	return l.addJSON(typeManifest, manifest{
 		SchemaVersion: 2, MediaType: typeManifest,

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/internal/archive"
 	"strait.dev/strait/internal/sbom"
 )
 
@@ -79,8 +80,8 @@ func blob(t *testing.T, all map[string]*file, d descriptor) []byte {
 	if f == nil {
 		t.Fatalf("%s is missing", d.Digest)
 	}
-	if len(f.content) != d.Size || "sha256:"+digest(f.content) != d.Digest {
-		t.Errorf("%s is %d bytes with the digest %s, not %d", d.Digest, len(f.content), digest(f.content), d.Size)
+	if len(f.content) != d.Size || "sha256:"+archive.Sum(f.content) != d.Digest {
+		t.Errorf("%s is %d bytes with the digest %s, not %d", d.Digest, len(f.content), archive.Sum(f.content), d.Size)
 	}
 	f.used = true
 	return f.content
@@ -165,7 +166,7 @@ func checkImage(t *testing.T, all map[string]*file, d descriptor, program []byte
 	must(t, err)
 	unpacked, err := io.ReadAll(unzip)
 	must(t, err)
-	if got := "sha256:" + digest(unpacked); got != c.RootFS.DiffIDs[0] {
+	if got := "sha256:" + archive.Sum(unpacked); got != c.RootFS.DiffIDs[0] {
 		t.Errorf("the layer is %s, not %s", got, c.RootFS.DiffIDs[0])
 	}
 	inside := files(t, bytes.NewReader(unpacked))
@@ -221,7 +222,7 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 		}
 		got = append(got, p.Name+"@"+p.Version)
 	}
-	if got[0] != program+"@1.2.3" || doc.Packages[0].Sums[0].Value != digest(b.content) {
+	if got[0] != program+"@1.2.3" || doc.Packages[0].Sums[0].Value != archive.Sum(b.content) {
 		t.Errorf("it is about %s", got[0])
 	}
 	got = got[1:]

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -15,18 +13,13 @@ import (
 type layout struct{ blobs map[string][]byte }
 
 func (l *layout) add(mediaType string, blob []byte) descriptor {
-	sum := digest(blob)
+	sum := archive.Sum(blob)
 	l.blobs["blobs/sha256/"+sum] = blob
 	return descriptor{MediaType: mediaType, Digest: "sha256:" + sum, Size: len(blob)}
 }
 
 func (l *layout) addJSON(mediaType string, form any) descriptor {
 	return l.add(mediaType, toJSON(form))
-}
-
-func digest(blob []byte) string {
-	sum := sha256.Sum256(blob)
-	return hex.EncodeToString(sum[:])
 }
 
 // toJSON encodes a value of this package, which cannot fail.

@@ -11,9 +11,7 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -182,18 +180,13 @@ func (p *program) writeArchive(o options, shared []archive.File, licences map[st
 	if err != nil {
 		return err
 	}
-	p.archive, p.sum = title+extension, sumOf(content)
+	p.archive, p.sum = title+extension, archive.Sum(content)
 	bom := sbom.Describe(sbom.Subject{
 		Title: title, Name: info.Main.Path, Version: number, Purl: "pkg:golang/" + info.Main.Path + "@" + o.version,
 		File: p.archive, Purpose: "ARCHIVE", Content: content, Made: made,
 	}, sbom.Modules(info, licences))
 	path := filepath.Join(o.out, p.archive)
 	return errors.Join(os.WriteFile(path, content, 0o644), os.WriteFile(path+".spdx.json", bom, 0o644))
-}
-
-func sumOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }
 
 const sumsFile = "SHA256SUMS"
@@ -211,7 +204,7 @@ func writeSums(folder string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&sums, "%s  %s\n", sumOf(content), e.Name())
+		fmt.Fprintf(&sums, "%s  %s\n", archive.Sum(content), e.Name())
 	}
 	return os.WriteFile(filepath.Join(folder, sumsFile), []byte(sums.String()), 0o644)
 }

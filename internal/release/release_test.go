@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"strait.dev/strait/internal/archive"
 	"strait.dev/strait/internal/sbom"
 )
 
@@ -89,7 +90,7 @@ func TestT18_TwoReleasesOfATreeAreTheSameBytes(t *testing.T) {
 
 	for line := range strings.Lines(string(first["SHA256SUMS"])) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		if sum != sumOf(first[name]) {
+		if sum != archive.Sum(first[name]) {
 			t.Errorf("SHA256SUMS has another sum of %s", name)
 		}
 	}
@@ -98,12 +99,12 @@ func TestT18_TwoReleasesOfATreeAreTheSameBytes(t *testing.T) {
 	}
 	var bom sbom.Document
 	must(t, json.Unmarshal(first[here+".spdx.json"], &bom))
-	if p := bom.Packages[0]; p.File != here || p.Sums[0].Value != sumOf(first[here]) || bom.Packages[1].Name != "stdlib" {
+	if p := bom.Packages[0]; p.File != here || p.Sums[0].Value != archive.Sum(first[here]) || bom.Packages[1].Name != "stdlib" {
 		t.Errorf("the bill of materials of %s is about %+v", here, bom.Packages)
 	}
 	for _, part := range []string{
 		"version: v0.1.0\n", "{os: windows, arch: arm64}", "uri: https://github.com/fork/strait/releases/download/v0.1.0/strait-0.1.0-windows-arm64.zip",
-		"sha256: " + sumOf(first[here]), "bin: strait.exe",
+		"sha256: " + archive.Sum(first[here]), "bin: strait.exe",
 	} {
 		if !strings.Contains(string(first["strait.yaml"]), part) {
 			t.Errorf("the manifest for krew lacks %q:\n%s", part, first["strait.yaml"])
@@ -111,14 +112,14 @@ func TestT18_TwoReleasesOfATreeAreTheSameBytes(t *testing.T) {
 	}
 }
 
-func checkFiles(t *testing.T, archive string, files map[string]os.FileMode, want []string) {
+func checkFiles(t *testing.T, of string, files map[string]os.FileMode, want []string) {
 	t.Helper()
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
-		t.Errorf("%s contains %q, want %q", archive, got, want)
+		t.Errorf("%s contains %q, want %q", of, got, want)
 	}
 	for name, mode := range files {
 		if runs := strings.HasPrefix(name, "strait"); runs != (mode&0o111 != 0) {
-			t.Errorf("%s: %s has the mode %o", archive, name, mode)
+			t.Errorf("%s: %s has the mode %o", of, name, mode)
 		}
 	}
 }

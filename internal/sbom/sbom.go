@@ -3,13 +3,13 @@
 package sbom
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"strait.dev/strait/internal/archive"
 )
 
 // Document is the part of SPDX 2.3 that is needed here.
@@ -89,21 +89,20 @@ type Subject struct {
 // Part is a package that the described file contains or needs.
 type Part struct{ Name, Version, Purl, Licence string }
 
-// Module returns a Go module as a part. Its licence is that of licences, by its path.
-func Module(path, version string, licences map[string]string) Part {
-	return Part{path, version, "pkg:golang/" + path + "@" + version, licences[path]}
-}
-
 // Modules returns the modules that are linked into a program, and the standard library.
 func Modules(info *debug.BuildInfo, licences map[string]string) []Part {
-	all := []Part{Module("stdlib", strings.TrimPrefix(info.GoVersion, "go"), map[string]string{"stdlib": "BSD-3-Clause"})}
+	all := []Part{goPart("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause")}
 	for _, module := range info.Deps {
 		if module.Replace != nil { // its code is in the program
 			module = module.Replace
 		}
-		all = append(all, Module(module.Path, module.Version, licences))
+		all = append(all, goPart(module.Path, module.Version, licences[module.Path]))
 	}
 	return all
+}
+
+func goPart(path, version, licence string) Part {
+	return Part{path, version, "pkg:golang/" + path + "@" + version, licence}
 }
 
 // Describe returns the bill of materials of a file. The same arguments make the same bytes.
@@ -112,8 +111,7 @@ func Describe(s Subject, parts []Part) []byte {
 	if made.IsZero() {
 		made = time.Unix(0, 0) // a time is required, and the current one would not be reproducible
 	}
-	hash := sha256.Sum256(s.Content)
-	sum := hex.EncodeToString(hash[:])
+	sum := archive.Sum(s.Content)
 	whole := entry(described, Part{s.Name, s.Version, s.Purl, "Apache-2.0"}, s.Purpose)
 	whole.File, whole.Sums = s.File, []Sum{{"SHA256", sum}}
 	doc := Document{
