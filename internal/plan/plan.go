@@ -14,11 +14,11 @@ const (
 	V6
 )
 
-// Addresses and Prefixes are one of each family.
-type (
-	Addresses [2]netip.Addr
-	Prefixes  [2]netip.Prefix
-)
+// Addresses are one of each family.
+type Addresses [2]netip.Addr
+
+// Prefixes are one of each family.
+type Prefixes [2]netip.Prefix
 
 // Addresses that both clusters use, as independently built clusters do.
 var (
