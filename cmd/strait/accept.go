@@ -60,15 +60,6 @@ again with the same invite to continue.`,
 }
 
 func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
-	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
-		return err
-	}
 	if f.options.Name != "" {
 		if err := operator.CheckName(f.options.Name); err != nil {
 			return wrongUsage(cmd, "--name: %w", err)
@@ -82,27 +73,21 @@ func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&c)
-	f.options.Waiting = waiting(cmd, f.wait)
-	f.options.Waiting.DryRun = f.dry.on
+	f.options.Waiting = f.dry.waiting(cmd, f.wait)
 	sight, err := operator.Accept(ctx, c, invite, f.options)
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
 	}
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, sight)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s and cluster %s are joined: Peering %s.\nTo see its state, run: strait status\n", c.Name, invite.ClusterID, sight.Name)
-	return nil
+	return printResult(cmd, f.output, sight, "%s and cluster %s are joined: Peering %s.\nTo see its state, run: strait status\n", c.Name, invite.ClusterID, sight.Name)
 }
 
 // read returns the invite, from the argument, the file or standard input.
@@ -116,7 +101,7 @@ func (f *acceptCommand) read(cmd *cobra.Command, args []string) (string, error) 
 		if to, ok := cmd.InOrStdin().(io.Writer); ok && isTerminal(to) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "Paste the invite, one line:")
 		}
-		return firstLine(cmd.InOrStdin())
+		return interruptibly(cmd, func() (string, error) { return firstLine(cmd.InOrStdin()) })
 	}
 	file, err := os.Open(f.file)
 	if err != nil {

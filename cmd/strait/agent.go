@@ -15,8 +15,7 @@ func newAgent() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			<-ctx.Done()
 			return nil
 		},

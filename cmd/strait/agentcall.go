@@ -22,8 +22,7 @@ func newAgentCall() *cobra.Command {
 		Example: "  strait agent call http://10.71.2.9:8080/",
 		Args:    arguments("the URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			return call(ctx, args[0], unescaped(cmd.OutOrStdout()))

@@ -22,8 +22,7 @@ func newAgentServe() *cobra.Command {
 		Example: "  strait agent serve",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			s, err := endpoint.Listen(port)
 			if err != nil {
 				return err
@@ -68,8 +67,7 @@ func newAgentStreams() *cobra.Command {
 		Example: "  strait agent streams < order.json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			var o endpoint.StreamsOrder
@@ -114,8 +112,7 @@ func ready(cmd *cobra.Command) func() { return func() { fmt.Fprintln(cmd.OutOrSt
 // order decodes an order from JSON, runs it, and prints the result. With untilEnd, the
 // context of do ends with the input.
 func order[T any](cmd *cobra.Command, untilEnd bool, do func(context.Context, T) (any, error)) error {
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	var what T
 	input := json.NewDecoder(cmd.InOrStdin())
 	if err := input.Decode(&what); err != nil {

@@ -29,8 +29,7 @@ them.`,
 		Example: "  strait agent hello --listen :8080 --drain 5s",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
 				return err

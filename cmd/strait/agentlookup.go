@@ -17,8 +17,7 @@ func newAgentLookup() *cobra.Command {
 		Example: "  strait agent lookup cart.shop.svc.clusterset.local",
 		Args:    atLeastOne("the name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(dns.Lookup(ctx, args))
 		},
 	}

@@ -77,9 +77,6 @@ var benchFormats = map[string]func(io.Writer, *result.Run) error{
 }
 
 func (f *benchFlags) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	format := benchFormats[f.output]
 	if f.repetitions < 1 {
 		return benchUsage("-n %d: give 1 or more", f.repetitions)
@@ -90,8 +87,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if err := cmp.Or(checkWritable("--file", f.file), checkWritable("--html", f.html)); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	if flag := f.peering.given(cmd); f.peering.name == "" && flag != "" {
 		return benchUsage("--%s needs --peering: name the Peering", flag)
 	}

@@ -14,7 +14,7 @@ func TestCompareAndReportReadTheResultOfBench(t *testing.T) {
 	folder := t.TempDir()
 	document, page := filepath.Join(folder, "run.json"), filepath.Join(folder, "run.html")
 	const one = "packet/size=64/subject=parse"
-	if code := run([]string{"bench", "--run", one, "-n", "4", "--quick", "-o", "json", "--file", document}); code != exitOK {
+	if code := execute(newRoot(), []string{"bench", "--run", one, "-n", "4", "--quick", "-o", "json", "--file", document}); code != exitOK {
 		t.Fatalf("bench ends with %d", code)
 	}
 	r, err := result.ReadFile(document)
@@ -24,10 +24,10 @@ func TestCompareAndReportReadTheResultOfBench(t *testing.T) {
 	if len(r.Samples) != 4 || r.Machine.Cores == 0 || r.Samples[3].Repetition != 4 || r.Samples[0].Subject != "parse" {
 		t.Errorf("read %+v", r)
 	}
-	if code := run([]string{"bench", "compare", document, document}); code != exitOK {
+	if code := execute(newRoot(), []string{"bench", "compare", document, document}); code != exitOK {
 		t.Errorf("compare ends with %d", code)
 	}
-	if code := run([]string{"bench", "report", document, "--html", page}); code != exitOK {
+	if code := execute(newRoot(), []string{"bench", "report", document, "--html", page}); code != exitOK {
 		t.Errorf("report ends with %d", code)
 	}
 	if text, err := os.ReadFile(page); err != nil || len(text) == 0 {
@@ -39,7 +39,7 @@ func TestBenchExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	few, other := filepath.Join(folder, "few.json"), filepath.Join(folder, "other.json")
 	const one = "packet/size=64/subject=parse"
-	if code := run([]string{"bench", "--run", one, "-n", "1", "--quick", "-o", "json", "--file", few}); code != exitOK {
+	if code := execute(newRoot(), []string{"bench", "--run", one, "-n", "1", "--quick", "-o", "json", "--file", few}); code != exitOK {
 		t.Fatalf("bench ends with %d", code)
 	}
 	if err := os.WriteFile(other, []byte(`{"schema":"other"}`), 0o600); err != nil {
@@ -65,7 +65,7 @@ func TestBenchExitCodes(t *testing.T) {
 		{[]string{"bench", "report", other, "--html", filepath.Join(folder, "page.html")}, exitFailed},
 		{[]string{"bench", "--run", one, "-n", "1", "--quick", "--file", filepath.Join(folder, "absent", "run.json")}, exitFailed},
 	} {
-		if code := run(c.args); code != c.want {
+		if code := execute(newRoot(), c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)
 		}
 	}

@@ -24,9 +24,6 @@ shown as "~". Each run needs at least %d repetitions.`, result.Alpha, result.Eno
 		Example: `  strait bench compare old.json new.json`,
 		Args:    arguments("the file of the first run", "the file of the second run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
 			old, err := readRun(files[0])
 			if err != nil {
 				return err
@@ -42,10 +39,7 @@ shown as "~". Each run needs at least %d repetitions.`, result.Alpha, result.Eno
 			if other := old.Machine.Differences(new.Machine); other != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "strait: warning: the runs were made under different conditions: %s\n", strings.Join(other, "; "))
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, differences)
-			}
-			return result.ComparisonTable(cmd.OutOrStdout(), differences)
+			return printReport(cmd, output, differences, func(w io.Writer) error { return result.ComparisonTable(w, differences) })
 		},
 	}
 	outputFlag(c, &output)

@@ -122,8 +122,7 @@ func (f *peerFlags) measure(cmd *cobra.Command) (measured *result.Run, err error
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	r, err := rig.New(o)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/install"
@@ -31,17 +29,13 @@ without the class, or a node selector and toleration of its own, no pod is.`,
 			if err := checkPlan(cmd, output, dry); err != nil {
 				return err
 			}
-			if err := checkWait(cmd, o.Wait); err != nil {
-				return err
-			}
 			if o.Peering == "" {
 				return wrongUsage(cmd, "--from is missing: name the Peering of the cluster in which pods are to run")
 			}
 			if o.Resources, err = size.resources(cmd); err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			local, err := cluster.open(ctx)
 			if err != nil {
 				return err
@@ -53,11 +47,7 @@ without the class, or a node selector and toleration of its own, no pod is.`,
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, borrowed)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: node %s borrows from Peering %s.\nIt is ready when the remote cluster lends: kubectl get node %s\n", local.Name, borrowed.Node, o.Peering, borrowed.Node)
-			return err
+			return printResult(cmd, output, borrowed, "%s: node %s borrows from Peering %s.\nIt is ready when the remote cluster lends: kubectl get node %s\n", local.Name, borrowed.Node, o.Peering, borrowed.Node)
 		},
 	}
 	cluster.register(c)

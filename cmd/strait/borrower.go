@@ -59,15 +59,13 @@ writes nothing; pods keep running there.`,
 				return fmt.Errorf("--listen %s: %w", listen, err)
 			}
 			registry := health.NewRegistry(metrics.Borrower(agent.peering, o.Stats), metrics.Requests(agent.peering, o.API))
-			ctx, log, stop := podContext(cmd)
-			defer stop()
-			o.Log = log
-			server, err := agent.serve(health.Options{Metrics: registry, Log: log})
+			o.Log = podLog(cmd)
+			server, err := agent.serve(health.Options{Metrics: registry, Log: o.Log})
 			if err != nil {
 				return err
 			}
 			defer server.Close()
-			return borrower.Run(ctx, o)
+			return borrower.Run(cmd.Context(), o)
 		},
 	}
 	agent.register(c)

@@ -84,9 +84,8 @@ func (f *captureFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	ctx := cmd.Context()
+	endAtSecondSignal(cmd)
 	if f.duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.duration)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -55,9 +56,6 @@ The CIDRs are those of --remote and, with access to the remote cluster
 }
 
 func (f *planCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	prefixes, err := parsePrefixes(cmd, "--remote", f.prefixes)
 	if err != nil {
 		return err
@@ -70,8 +68,7 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 			return wrongUsage(cmd, "--remote: %w", err)
 		}
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, remote, err := openBoth(ctx, &f.cluster, &f.remote)
 	if err != nil {
 		return err
@@ -80,16 +77,15 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, plan)
-	}
 	var table columns.Table
 	table.Row("REMOTE-CIDR", "SEEN-AS", "WHY")
 	for _, v := range plan.Views {
 		table.Row(v.CIDR, cmp.Or(v.SeenAs, "nowhere"), v.Reason+refusals(v.Refused))
 	}
-	_, err = table.WriteTo(cmd.OutOrStdout())
-	return err
+	return printReport(cmd, f.output, plan, func(w io.Writer) error {
+		_, err := table.WriteTo(w)
+		return err
+	})
 }
 
 // refusals formats the nodes that refuse a mapping; there may be thousands.

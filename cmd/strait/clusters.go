@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,34 +121,6 @@ func chooseBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluste
 	return a, &b, err
 }
 
-// interruption records in the context of a command line that a signal has ended it.
-type interruption struct{ happened atomic.Bool }
-
-type interruptionKey struct{}
-
-// interruptible returns the context of a command. It ends on SIGINT and SIGTERM, which
-// execute then reports.
-func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(cmd.Context())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	stop := func() {
-		signal.Stop(signals)
-		cancel()
-	}
-	go func() {
-		select {
-		case <-signals:
-			if record, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
-				record.happened.Store(true)
-			}
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, stop
-}
-
 // newProgress returns the progress of a command, on standard error.
 func newProgress(cmd *cobra.Command) *operator.Progress {
 	return operator.NewProgress(cmd.ErrOrStderr(), terminalOf(cmd.ErrOrStderr()))
@@ -170,14 +138,6 @@ func resumable(err error) error {
 		return fmt.Errorf("%w\nnothing is undone; run the command again to continue", err)
 	}
 	return err
-}
-
-// checkWait returns an error if a time to wait is given and not positive.
-func checkWait(cmd *cobra.Command, d time.Duration) error {
-	if cmd.Flags().Changed("wait") && d <= 0 {
-		return wrongUsage(cmd, "--wait %v: give a positive duration, as in --wait=2m", d)
-	}
-	return nil
 }
 
 // formatsAnnotation is the annotation of a flag with the output formats that it takes.
@@ -199,6 +159,22 @@ func formatsOf(f *pflag.Flag) []string {
 		return nil
 	}
 	return f.Annotations[formatsAnnotation]
+}
+
+// printReport writes a value as json or yaml, or for the format table with a function.
+func printReport(cmd *cobra.Command, format string, value any, table func(io.Writer) error) error {
+	if format == "table" {
+		return table(withColors(cmd.OutOrStdout()))
+	}
+	return printAs(cmd.OutOrStdout(), format, value)
+}
+
+// printResult is printReport for a result whose table is a text.
+func printResult(cmd *cobra.Command, format string, value any, text string, values ...any) error {
+	return printReport(cmd, format, value, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, text, values...)
+		return err
+	})
 }
 
 // printAs writes a value as json or yaml.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +19,9 @@ func (f *consent) register(c *cobra.Command, usage string) {
 }
 
 // check returns an error if ask could not ask. A command calls it before it contacts a
-// cluster.
-func (f *consent) check(cmd *cobra.Command) error {
+// cluster. With asks false, ask does not ask, and the answer is yes.
+func (f *consent) check(cmd *cobra.Command, asks bool) error {
+	f.yes = f.yes || !asks
 	if in, ok := cmd.InOrStdin().(io.Writer); f.yes || ok && isTerminal(in) {
 		return nil
 	}
@@ -32,34 +32,41 @@ func (f *consent) check(cmd *cobra.Command) error {
 var errDeclined = errors.New("nothing was changed")
 
 // ask asks a question, and returns nil if the answer is yes, or --yes is given.
-func (f *consent) ask(ctx context.Context, cmd *cobra.Command, question string) error {
+func (f *consent) ask(cmd *cobra.Command, question string) error {
 	if f.yes {
 		return nil
 	}
-	if err := f.check(cmd); err != nil {
+	if err := f.check(cmd, true); err != nil {
 		return err
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
-	type reply struct {
-		text string
-		err  error
-	}
-	replies := make(chan reply, 1)
-	go func() { // a read of a terminal does not end with a context
-		text, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-		replies <- reply{text, err}
-	}()
-	select {
-	case <-ctx.Done():
+	text, err := interruptibly(cmd, func() (string, error) { return bufio.NewReader(cmd.InOrStdin()).ReadString('\n') })
+	if cmd.Context().Err() != nil {
 		fmt.Fprintln(cmd.ErrOrStderr())
-		return ctx.Err()
-	case is := <-replies:
-		if is.err != nil && !errors.Is(is.err, io.EOF) {
-			return is.err
-		}
-		if answer := strings.ToLower(strings.TrimSpace(is.text)); answer != "y" && answer != "yes" {
-			return errDeclined
-		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(text)); answer != "y" && answer != "yes" {
+		return errDeclined
 	}
 	return nil
+}
+
+// interruptibly returns what is read from the input, or an error when the context of the command
+// ends: a read of a terminal does not end with it.
+func interruptibly(cmd *cobra.Command, read func() (string, error)) (text string, err error) {
+	done := make(chan struct{})
+	var got string
+	var failed error
+	go func() {
+		defer close(done)
+		got, failed = read()
+	}()
+	select {
+	case <-cmd.Context().Done():
+		return "", cmd.Context().Err()
+	case <-done:
+		return got, failed
+	}
 }

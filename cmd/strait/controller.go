@@ -93,10 +93,8 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}
-			ctx, log, stop := podContext(cmd)
-			defer stop()
-			o.Log = log
-			return controller.Run(ctx, o)
+			o.Log = podLog(cmd)
+			return controller.Run(cmd.Context(), o)
 		},
 	}
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")

@@ -52,13 +52,13 @@ func TestControllerExitCodes(t *testing.T) {
 		{me("--gateway-template", template, "--cluster-network", nowhere), exitFailed},
 		{me("--gateway-template", template, "--cluster-network", absent), exitFailed},
 	} {
-		if code := run(c.args); code != c.want {
+		if code := execute(newRoot(), c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)
 		}
 	}
 	t.Setenv("POD_NAMESPACE", "strait-system")
 	t.Setenv("POD_NAME", "controller-0")
-	if code := run([]string{"controller", "--gateway-image", "registry.example/strait:v1", "--kubeconfig", absent}); code != exitFailed {
+	if code := execute(newRoot(), []string{"controller", "--gateway-image", "registry.example/strait:v1", "--kubeconfig", absent}); code != exitFailed {
 		t.Errorf("in a pod, without its kubeconfig, strait controller ends with %d, want %d", code, exitFailed)
 	}
 }

@@ -32,11 +32,7 @@ on loopback.`,
   strait demo -o json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			log := slog.New(slog.DiscardHandler)
 			if debug {
 				log = newLog(cmd.ErrOrStderr(), slog.LevelDebug)

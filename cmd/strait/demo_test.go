@@ -39,7 +39,7 @@ func TestDemoExitCodes(t *testing.T) {
 		{[]string{"demo", "extra"}, exitUsage},
 		{[]string{"demo", "--help"}, exitOK},
 	} {
-		if code := run(c.args); code != c.code {
+		if code := execute(newRoot(), c.args); code != c.code {
 			t.Errorf("strait %s exits %d, want %d", strings.Join(c.args, " "), code, c.code)
 		}
 	}

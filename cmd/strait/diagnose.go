@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -48,11 +49,7 @@ The exit code is 0 if nothing is wrong and 1 otherwise.`,
 var errCauses = errors.New("something is wrong: begin with the first cause")
 
 func (f *diagnoseCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err
@@ -61,11 +58,7 @@ func (f *diagnoseCommand) run(cmd *cobra.Command) error {
 	if report == nil {
 		return err
 	}
-	if f.output == "table" {
-		err = errors.Join(err, diagnose.Table(cmd.OutOrStdout(), report))
-	} else {
-		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
-	}
+	err = errors.Join(err, printReport(cmd, f.output, report, func(w io.Writer) error { return diagnose.Table(w, report) }))
 	if err == nil && !report.Well {
 		return errCauses
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/dns"
 	"strait.dev/strait/operate/findings"
-	"strait.dev/strait/operate/operator"
 )
 
 // dnsFlags are the flags of all commands of `strait dns`.
@@ -50,15 +50,13 @@ type dnsChange struct {
 	dnsFlags
 	consent
 	dryRun bool
-	plan   func(context.Context, operator.Cluster, dns.Options) (*dns.Plan, error)
+	plan   func(context.Context, *client.Client, dns.Options) (*dns.Plan, error)
 	next   string // what to do after the change
 }
 
 func newDNSConfigure() *cobra.Command {
 	f := dnsChange{
-		plan: func(ctx context.Context, c operator.Cluster, o dns.Options) (*dns.Plan, error) {
-			return dns.PlanConfigure(ctx, c.Client, o)
-		},
+		plan: dns.PlanConfigure,
 		next: "CoreDNS serves " + dns.Zone + " within 3 minutes; check it with strait dns check --wait.",
 	}
 	c := &cobra.Command{
@@ -85,9 +83,7 @@ they would have no effect, or would stop CoreDNS, and says what to do instead.`,
 
 func newDNSRemove() *cobra.Command {
 	f := dnsChange{
-		plan: func(ctx context.Context, c operator.Cluster, o dns.Options) (*dns.Plan, error) {
-			return dns.PlanRemove(ctx, c.Client, o)
-		},
+		plan: dns.PlanRemove,
 		next: "CoreDNS stops serving " + dns.Zone + " within 3 minutes.",
 	}
 	c := &cobra.Command{
@@ -114,19 +110,15 @@ func (f *dnsChange) register(c *cobra.Command) {
 }
 
 func (f *dnsChange) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	if f.output != "table" && !f.yes && !f.dryRun {
 		return wrongUsage(cmd, "-o %s prints no question; add --yes or --dry-run", f.output)
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
-	plan, err := f.plan(ctx, c, f.coreDNS)
+	plan, err := f.plan(ctx, c.Client, f.coreDNS)
 	if err != nil {
 		return c.Failed("DNS", err)
 	}
@@ -138,7 +130,7 @@ func (f *dnsChange) run(cmd *cobra.Command) error {
 	case f.dryRun:
 		to = to.DryRun()
 	case len(plan.Changes) > 0:
-		if err := f.ask(ctx, cmd, "Make these changes?"); err != nil {
+		if err := f.ask(cmd, "Make these changes?"); err != nil {
 			return err
 		}
 	}
@@ -205,12 +197,6 @@ is 1 if a name does not resolve, or with --no-pods if CoreDNS does not serve the
 }
 
 func (f *dnsCheck) run(cmd *cobra.Command, names []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
 	if f.noPods && len(names) > 0 {
 		return wrongUsage(cmd, "--no-pods resolves no names: leave out %s", names[0])
 	}
@@ -219,8 +205,7 @@ func (f *dnsCheck) run(cmd *cobra.Command, names []string) error {
 			return wrongUsage(cmd, "%s is not in %s: write NAME.NAMESPACE.svc.%s", name, dns.Zone, dns.Zone)
 		}
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.choose()
 	if err != nil {
 		return err

@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,29 +31,31 @@ func (d *dryRun) apply(clusters ...*operator.Cluster) {
 	}
 }
 
+// waiting is waiting for a command that does not wait in a dry run.
+func (d *dryRun) waiting(cmd *cobra.Command, limit time.Duration) operator.Waiting {
+	w := waiting(cmd, limit)
+	w.DryRun = d.on
+	return w
+}
+
 // print writes the changes that a command would make. Err is how the command ended.
-func (d *dryRun) print(w io.Writer, format string, err error) error {
+func (d *dryRun) print(cmd *cobra.Command, format string, err error) error {
 	if err != nil && !errors.Is(err, operator.ErrDryRun) {
 		return err
 	}
 	var b strings.Builder
-	switch format {
-	case "table":
-	case "name":
-		for _, change := range d.changes {
-			fmt.Fprintln(&b, change.Name())
-		}
-		_, err = io.WriteString(w, b.String())
-		return err
-	default:
-		return printAs(w, format, append([]operator.Change{}, d.changes...))
-	}
 	for _, change := range d.changes {
-		fmt.Fprintf(&b, "%s: %s would be %s\n", change.Cluster, change.Object(), change.Action)
+		if format == "name" {
+			fmt.Fprintln(&b, change.Name())
+		} else {
+			fmt.Fprintf(&b, "%s: %s would be %s\n", change.Cluster, change.Object(), change.Action)
+		}
 	}
-	if len(d.changes) == 0 {
+	if len(d.changes) == 0 && format == "table" {
 		b.WriteString("nothing would be changed\n")
 	}
-	_, err = io.WriteString(w, b.String())
-	return err
+	if format == "name" {
+		format = "table"
+	}
+	return printResult(cmd, format, append([]operator.Change{}, d.changes...), "%s", b.String())
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -58,46 +58,35 @@ func namespaceFlag(c *cobra.Command, namespace *string) {
 }
 
 func (f *exportCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
 	names, err := serviceNames(cmd, f.local, f.namespace, args)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&local)
-	o := operator.ExportOptions{Services: names, Wait: f.wait > 0, Waiting: waiting(cmd, f.wait)}
-	o.Waiting.DryRun = f.dry.on
+	o := operator.ExportOptions{Services: names, Wait: f.wait > 0, Waiting: f.dry.waiting(cmd, f.wait)}
 	exports, err := operator.ExportServices(ctx, local, remote, o)
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
 	}
-	switch f.output {
-	case "table":
-		return printExports(cmd.OutOrStdout(), exports)
-	case "name":
+	if f.output == "name" {
 		for _, e := range exports {
 			fmt.Fprintln(cmd.OutOrStdout(), e.Namespace+"/"+e.Name)
 		}
 		return nil
 	}
-	return printAs(cmd.OutOrStdout(), f.output, exports)
+	return printResult(cmd, f.output, exports, "%s", describeExports(exports))
 }
 
-// printExports prints where each Service is exported to, as far as it is known.
-func printExports(w io.Writer, exports []operator.Export) error {
+// describeExports says where each Service is exported to, as far as it is known.
+func describeExports(exports []operator.Export) string {
 	var b strings.Builder
 	for _, e := range exports {
 		if e.Ready {
@@ -118,10 +107,7 @@ func printExports(w io.Writer, exports []operator.Export) error {
 	}
 	var up, down []string
 	for _, to := range exports[0].OfferedTo { // the same for all
-		name := to.Peering
-		if to.ClusterID != "" {
-			name = string(to.ClusterID)
-		}
+		name := cmp.Or(string(to.ClusterID), to.Peering)
 		if to.LinkUp {
 			up = append(up, name)
 		} else {
@@ -137,6 +123,5 @@ func printExports(w io.Writer, exports []operator.Export) error {
 	if len(down) > 0 {
 		fmt.Fprintf(&b, "No link to %s is up; strait status shows why.\n", strings.Join(down, ", "))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,9 +71,8 @@ func (f *gatewayFlags) run(cmd *cobra.Command) error {
 	case f.path == "" && f.check:
 		return gatewayUsage(errors.New("--check needs --config: name the configuration file"))
 	case f.path == "":
-		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
-		context.AfterFunc(ctx, stop) // a second signal ends it at once
-		return f.kubernetes.run(ctx, o)
+		endAtSecondSignal(cmd)
+		return f.kubernetes.run(cmd.Context(), o)
 	case f.kubernetes.given(cmd) != "":
 		return gatewayUsage(fmt.Errorf("--config and --%s exclude each other: leave one out", f.kubernetes.given(cmd)))
 	case f.check:
@@ -92,10 +90,11 @@ func (f *gatewayFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", f.path)
 		return nil
 	}
-	return daemon.Run(f.path, daemon.Signals{
-		Reload: notify(syscall.SIGHUP),
-		Stop:   notify(syscall.SIGTERM, os.Interrupt),
-	}, o)
+	signals := daemon.Signals{Reload: notify(syscall.SIGHUP), Stop: notify(syscall.SIGTERM, os.Interrupt)}
+	if err := cmd.Context().Err(); err != nil {
+		return err // by a signal before these
+	}
+	return daemon.Run(f.path, signals, o)
 }
 
 func gatewayUsage(err error) error { return &usageError{err, "strait gateway --help"} }

@@ -42,7 +42,7 @@ func TestGatewayExitCodes(t *testing.T) {
 		{replaced("--cache-dir", filepath.Join(dir, "absent")), exitUsage},
 		{whole, exitFailed}, // there is no such kubeconfig
 	} {
-		if code := run(c.args); code != c.want {
+		if code := execute(newRoot(), c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)
 		}
 	}

@@ -68,8 +68,7 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 	if f.since < 0 {
 		return wrongUsage(cmd, "--since %v: give a positive duration, as in --since=1h", f.since)
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err

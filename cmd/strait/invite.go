@@ -82,15 +82,6 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if err := operator.CheckName(name); err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
-	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
-		return err
-	}
 	if f.options.Expires < time.Minute || f.options.Expires > operator.LongestInvite {
 		return wrongUsage(cmd, "--expires %s: use 1m to %s", briefly(f.options.Expires), briefly(operator.LongestInvite))
 	}
@@ -99,11 +90,8 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 			return wrongUsage(cmd, "--cluster-id %s: %w", f.id, err)
 		}
 	}
-	asks := f.options.Replace && !f.dry.on
-	if asks {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, f.options.Replace && !f.dry.on); err != nil {
+		return err
 	}
 	f.options.ClusterID = v1alpha1.ClusterID(f.id)
 	if f.options.ServiceType, err = serviceType(cmd, f.service, inviteServiceTypes); err != nil {
@@ -115,23 +103,19 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.AcceptPrefixes, err = parseCIDRs[v1alpha1.AcceptedCIDR](cmd, "--accept-prefixes", f.accept); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
-	if asks {
-		if err := f.consent.ask(ctx, cmd, fmt.Sprintf("Delete Peering %s in %s if it is in use? Its connections end at once.", name, c.Name)); err != nil {
-			return err
-		}
+	if err := f.consent.ask(cmd, fmt.Sprintf("Delete Peering %s in %s if it is in use? Its connections end at once.", name, c.Name)); err != nil {
+		return err
 	}
 	f.dry.apply(&c)
-	f.options.Name, f.options.Random, f.options.Now, f.options.Waiting = name, rand.Reader, time.Now, waiting(cmd, f.wait)
-	f.options.Waiting.DryRun = f.dry.on
+	f.options.Name, f.options.Random, f.options.Now, f.options.Waiting = name, rand.Reader, time.Now, f.dry.waiting(cmd, f.wait)
 	invite, err := operator.NewInvite(ctx, c, f.options)
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
@@ -142,11 +126,7 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "This invite is a secret: until %s the bearer of the token can join cluster %s.\nAccept it in the other cluster with: strait accept\n",
 		invite.NotAfter.Local().Format(time.RFC1123), invite.ClusterID)
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, invitation{name, invite.ClusterID, invite.NotAfter, token})
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
-	return err
+	return printResult(cmd, f.output, invitation{name, invite.ClusterID, invite.NotAfter, token}, "%s\n", token)
 }
 
 // parseCIDRs parses the prefixes of a flag for an object.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -79,9 +78,6 @@ other pods of this cluster, if its network plugin enforces policies.`,
 			if err := checkPlan(cmd, output, dry); err != nil {
 				return err
 			}
-			if err := checkWait(cmd, o.Wait); err != nil {
-				return err
-			}
 			if o.Peering == "" {
 				return wrongUsage(cmd, "--to is missing: name the Peering of the cluster whose pods may run here")
 			}
@@ -91,8 +87,7 @@ other pods of this cluster, if its network plugin enforces policies.`,
 			if o.Resources, err = size.resources(cmd); err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			local, err := cluster.open(ctx)
 			if err != nil {
 				return err
@@ -105,11 +100,7 @@ other pods of this cluster, if its network plugin enforces policies.`,
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, lent)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s lent to Peering %s.\nIn the remote cluster, go on with strait borrow and strait offload.\n", local.Name, strings.Join(args, ", "), o.Peering)
-			return err
+			return printResult(cmd, output, lent, "%s: %s lent to Peering %s.\nIn the remote cluster, go on with strait borrow and strait offload.\n", local.Name, strings.Join(args, ", "), o.Peering)
 		},
 	}
 	cluster.register(c)
@@ -142,7 +133,7 @@ func checkPlan(cmd *cobra.Command, output string, dry bool) error {
 	if dry && output != "table" && output != "yaml" {
 		return wrongUsage(cmd, "--dry-run prints YAML; remove --output %s", output)
 	}
-	return checkOutput(cmd, output)
+	return nil
 }
 
 // printPlan prints the objects of a plan.

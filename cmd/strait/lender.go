@@ -48,15 +48,13 @@ Twins keep running while the lender or the remote cluster is away.`,
 			if o.Listener, err = net.Listen("tcp", listen); err != nil {
 				return fmt.Errorf("--listen %s: %w", listen, err)
 			}
-			ctx, log, stop := podContext(cmd)
-			defer stop()
-			o.Log = log
-			server, err := agent.serve(health.Options{Metrics: registry, Log: log})
+			o.Log = podLog(cmd)
+			server, err := agent.serve(health.Options{Metrics: registry, Log: o.Log})
 			if err != nil {
 				return err
 			}
 			defer server.Close()
-			return lender.Run(ctx, o)
+			return lender.Run(cmd.Context(), o)
 		},
 	}
 	agent.register(c)

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -18,20 +21,22 @@ const (
 	exitInterrupted = 130 // as a shell reports SIGINT
 )
 
-// run executes a command line without the program's name, for tests.
-func run(args []string) int { return execute(newRoot(), args) }
-
+// execute runs a command line without the program's name. SIGINT and SIGTERM end the context of
+// its command.
 func execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(escaping(root.OutOrStdout()))
 	root.SetErr(escaping(root.ErrOrStderr()))
-	var interrupted interruption
-	err := root.ExecuteContext(context.WithValue(context.Background(), interruptionKey{}, &interrupted))
+	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background()) // without the cause of the other, which errors would repeat
+	context.AfterFunc(signalled, cancel)
+	err := root.ExecuteContext(ctx)
 	var wrong *usageError
 	switch {
 	case err == nil:
 		return exitOK
-	case interrupted.happened.Load():
+	case signalled.Err() != nil:
 		printError(root.ErrOrStderr(), asInterrupted(err))
 		return exitInterrupted
 	case errors.As(err, &wrong):
@@ -113,4 +118,10 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 func examplesFirst(template string) string {
 	const examples = "{{if .HasExample}}\n\nExamples:\n{{.Example}}{{end}}"
 	return "{{if .HasExample}}Examples:\n{{.Example}}\n\n{{end}}" + strings.Replace(template, examples, "", 1)
+}
+
+// endAtSecondSignal lets a signal end the process at once after one has ended the command's
+// context.
+func endAtSecondSignal(cmd *cobra.Command) {
+	context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 }

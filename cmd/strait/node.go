@@ -48,13 +48,11 @@ the settings, and asks before it does.`,
 			if err != nil {
 				return err
 			}
-			ctx, log, stop := podContext(cmd)
-			defer stop()
-			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
+			o := nodehelper.Options{Node: name, Listen: listen, Log: podLog(cmd)}
 			if o.Client, err = client.New(access); err != nil {
 				return err
 			}
-			return runNode(ctx, o)
+			return runNode(cmd.Context(), o)
 		},
 	}
 	c.Flags().StringVar(&name, "node", "", "name of the node (or $NODE_NAME)")
@@ -79,9 +77,7 @@ func runNode(ctx context.Context, o nodehelper.Options) (err error) {
 }
 
 func removeNode(cmd *cobra.Command, consent consent) error {
-	ctx, stop := interruptible(cmd)
-	defer stop()
-	if err := consent.ask(ctx, cmd, "Remove all settings of Strait from this node? Its pods lose their connections to other clusters."); err != nil {
+	if err := consent.ask(cmd, "Remove all settings of Strait from this node? Its pods lose their connections to other clusters."); err != nil {
 		return err
 	}
 	k, err := node.Open()

@@ -15,7 +15,7 @@ func TestNodeExitCodes(t *testing.T) {
 		{[]string{"node", "--kubeconfig"}, exitUsage},
 		{[]string{"node", "--node", "node-1", "--kubeconfig", "/nowhere"}, exitFailed},
 	} {
-		if got := run(c.args); got != c.want {
+		if got := execute(newRoot(), c.args); got != c.want {
 			t.Errorf("strait %v: exit code %d, want %d", c.args, got, c.want)
 		}
 	}

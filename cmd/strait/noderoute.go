@@ -24,9 +24,6 @@ kernel selects, and Strait's own settings for it. Nothing is changed.`,
   strait node route 10.71.2.9 -o json`,
 		Args: arguments("the address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
 			to, err := netip.ParseAddr(args[0])
 			if err != nil || to.Zone() != "" {
 				return wrongUsage(cmd, "%q is not an IP address: write one like 10.71.2.9 or fd00:71::9", args[0])
@@ -41,11 +38,7 @@ kernel selects, and Strait's own settings for it. Nothing is changed.`,
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, way)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), routeText(way))
-			return err
+			return printResult(cmd, output, way, "%s\n", routeText(way))
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "source address of the packets, of a pod (default: the node's own)")

@@ -20,9 +20,6 @@ routes, nftables tables, settings. Nothing is changed.`,
 		Example: "  strait node state -o json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
 			s, err := node.ReadInventory()
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -37,11 +36,7 @@ then. With --wait, the command returns when the virtual node is ready.`,
 			if peering == "" {
 				return wrongUsage(cmd, "--to is missing: name the Peering of the cluster in which pods may run")
 			}
-			if err := checkWait(cmd, wait); err != nil {
-				return err
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			local, err := cluster.open(ctx)
 			if err != nil {
 				return err
@@ -56,11 +51,7 @@ then. With --wait, the command returns when the virtual node is ready.`,
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, offloaded)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: pods of %s with the RuntimeClass %s run in the cluster of Peering %s.\n", local.Name, strings.Join(args, ", "), offloaded.RuntimeClass, peering)
-			return err
+			return printResult(cmd, output, offloaded, "%s: pods of %s with the RuntimeClass %s run in the cluster of Peering %s.\n", local.Name, strings.Join(args, ", "), offloaded.RuntimeClass, peering)
 		},
 	}
 	cluster.register(c)

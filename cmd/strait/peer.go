@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,15 +63,6 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 	if !f.remote.given() {
 		return wrongUsage(cmd, "--remote-context is missing: name the context of the other cluster, or its kubeconfig file with --remote-kubeconfig")
 	}
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
-	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
-		return err
-	}
 	for _, given := range [][2]string{{"--name", f.options.Name}, {"--remote-name", f.options.RemoteName}} {
 		flag, name := given[0], given[1]
 		if name == "" {
@@ -86,28 +76,22 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 	if f.options.ServiceType, err = serviceType(cmd, f.service, peerServiceTypes); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&local, remote)
-	f.options.Waiting = waiting(cmd, f.wait)
-	f.options.Waiting.DryRun = f.dry.on
+	f.options.Waiting = f.dry.waiting(cmd, f.wait)
 	joined, err := operator.Join(ctx, local, *remote, f.options)
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
 	}
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, joined)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s and %s are joined: Peering %s in the first, Peering %s in the second.\nTo see their state, run: strait status\n",
+	return printResult(cmd, f.output, joined, "%s and %s are joined: Peering %s in the first, Peering %s in the second.\nTo see their state, run: strait status\n",
 		local.Name, remote.Name, joined.Local.Name, joined.Remote.Name)
-	return nil
 }
 
 // The types of the Service of gateways. Another cluster that has no access to this one cannot
@@ -127,12 +111,4 @@ func serviceType(cmd *cobra.Command, text string, of []corev1.ServiceType) (core
 		remedy = "the other cluster could not reach the gateways; " + remedy
 	}
 	return "", wrongUsage(cmd, "--service-type %s: %s", text, remedy)
-}
-
-// checkReplicas checks the flag --replicas, which has no default of its own.
-func checkReplicas(cmd *cobra.Command, replicas int32) error {
-	if cmd.Flags().Changed("replicas") && (replicas < 1 || replicas > 16) {
-		return wrongUsage(cmd, "--replicas %d: use 1 to 16", replicas)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -62,11 +63,7 @@ check, without names and addresses, for a report to the compatibility matrix.`,
 var errFindings = errors.New("there are errors: do what the table says")
 
 func (f *preflightCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err
@@ -104,15 +101,8 @@ func unreachable(ctx context.Context, c operator.Cluster) []findings.Finding {
 
 // printFindings prints findings. It returns errFindings if there is an error among them.
 func printFindings(cmd *cobra.Command, format string, all []findings.Finding) error {
-	var err error
-	if format != "table" {
-		if all == nil {
-			all = []findings.Finding{}
-		}
-		err = printAs(cmd.OutOrStdout(), format, all)
-	} else {
-		err = findings.Table(withColors(cmd.OutOrStdout()), all)
-	}
+	all = append([]findings.Finding{}, all...) // not null in JSON
+	err := printReport(cmd, format, all, func(w io.Writer) error { return findings.Table(w, all) })
 	if err == nil && findings.Worst(all) == findings.Error {
 		return errFindings
 	}

@@ -28,9 +28,6 @@ cluster of that Peering, and the result is the address to which this cluster map
   strait resolve 10.0.2.9 --of b -o address`,
 		Args: arguments("the address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
 			if output == "address" && of == "" {
 				return wrongUsage(cmd, "-o address prints the mapped address of a pod of a remote cluster: name its Peering with --of")
 			}
@@ -38,8 +35,7 @@ cluster of that Peering, and the result is the address to which this cluster map
 			if err != nil || address.Zone() != "" {
 				return wrongUsage(cmd, "%q is not an IP address: write one like 10.71.2.9 or fd00:71::9", args[0])
 			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
+			ctx := cmd.Context()
 			c, err := cluster.open(ctx)
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,34 +42,21 @@ kept in Git, raise the field there instead.`,
 }
 
 func (f *rotateKeysCommand) run(cmd *cobra.Command, name string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	if err := operator.CheckName(name); err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
 	f.dry.apply(&c)
-	w := waiting(cmd, f.wait)
-	w.DryRun = f.dry.on
-	rotated, err := operator.RotateKeys(ctx, c, name, w)
+	rotated, err := operator.RotateKeys(ctx, c, name, f.dry.waiting(cmd, f.wait))
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
 	}
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, rotated)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: the gateways of Peering %s use keys of generation %d.\n", c.Name, name, rotated.KeyGeneration)
-	return nil
+	return printResult(cmd, f.output, rotated, "%s: the gateways of Peering %s use keys of generation %d.\n", c.Name, name, rotated.KeyGeneration)
 }

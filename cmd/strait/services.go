@@ -58,15 +58,11 @@ namespace, do not count.`,
 var errServices = errors.New("not all Services are ready: do what the table says")
 
 func (f *servicesCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	names, err := serviceNames(cmd, f.local, f.namespace, args)
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err

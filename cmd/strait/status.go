@@ -63,12 +63,6 @@ Git or to apply there. It holds public data only.`,
 var errNotReady = errors.New("not all peerings are ready: do what the table says")
 
 func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
 	if f.watch && (f.wait > 0 || f.forRemote) {
 		return wrongUsage(cmd, "--watch goes neither with --wait nor with --for-remote: leave it out, or them")
 	}
@@ -78,8 +72,7 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	if f.forRemote && len(names) > 1 {
 		return wrongUsage(cmd, "--for-remote prints one Peering: name one")
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err

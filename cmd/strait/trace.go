@@ -88,11 +88,7 @@ dropped or its verdict is unknown.`,
 }
 
 func (f *traceFlags) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	if f.question != "" {
 		return f.relay(ctx, cmd.OutOrStdout())
 	}
@@ -122,18 +118,12 @@ func (f *traceFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return f.print(cmd.OutOrStdout(), r, r.Verdict, func(w io.Writer) error { return trace.Table(w, r) })
+	return f.print(cmd, r, r.Verdict, func(w io.Writer) error { return trace.Table(w, r) })
 }
 
 // print writes a report. It returns an error if the packet is not delivered.
-func (f *traceFlags) print(w io.Writer, report any, verdict trace.Verdict, table func(io.Writer) error) error {
-	var err error
-	if f.output == "table" {
-		err = table(withColors(w))
-	} else {
-		err = printAs(w, f.output, report)
-	}
-	if err != nil {
+func (f *traceFlags) print(cmd *cobra.Command, report any, verdict trace.Verdict, table func(io.Writer) error) error {
+	if err := printReport(cmd, f.output, report, table); err != nil {
 		return err
 	}
 	switch verdict {
@@ -196,7 +186,7 @@ func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from
 		return err
 	}
 	progress.Done()
-	return f.print(cmd.OutOrStdout(), r, r.Verdict, func(w io.Writer) error { return trace.ServiceTable(w, r) })
+	return f.print(cmd, r, r.Verdict, func(w io.Writer) error { return trace.ServiceTable(w, r) })
 }
 
 func (f *traceFlags) side(ctx context.Context, cluster clusterFlags, progress *operator.Progress) (operator.Cluster, *trace.Side, error) {

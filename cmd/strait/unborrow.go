@@ -50,22 +50,13 @@ clusters meet again, or with strait unlend.`,
 }
 
 func (f *unborrowCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.options.Wait); err != nil {
-		return err
-	}
 	if f.options.Peering == "" {
 		return wrongUsage(cmd, "--from is missing: name the Peering of the cluster in which the pods of the node run")
 	}
-	if !f.dryRun {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, !f.dryRun); err != nil {
+		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
@@ -75,13 +66,13 @@ func (f *unborrowCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if f.dryRun {
-		return printRemoval(cmd, f.output, plan, "would be removed", describeUnborrowing)
+		return printResult(cmd, f.output, plan, "%s", describeUnborrowing(plan, "would be removed"))
 	}
 	question := fmt.Sprintf("Remove node %s from %s? %d pods are evicted, and end in the remote cluster.", plan.Node, local.Name, plan.Pods)
 	if f.options.Force {
 		question = fmt.Sprintf("Remove node %s from %s by force? %d pods are removed with it, and may run on in the remote cluster.", plan.Node, local.Name, plan.Pods)
 	}
-	if err := f.consent.ask(ctx, cmd, question); err != nil {
+	if err := f.consent.ask(cmd, question); err != nil {
 		return err
 	}
 	progress := newProgress(cmd)
@@ -91,7 +82,7 @@ func (f *unborrowCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return printRemoval(cmd, f.output, done, "removed", describeUnborrowing)
+	return printResult(cmd, f.output, done, "%s", describeUnborrowing(done, "removed"))
 }
 
 func describeUnborrowing(u offload.Unborrowing, outcome string) string {

@@ -44,53 +44,43 @@ deletes.`,
 }
 
 func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	names, err := serviceNames(cmd, f.cluster, f.namespace, args)
 	if err != nil {
 		return err
 	}
-	if !f.dry.on {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, !f.dry.on); err != nil {
+		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
 	}
-	if !f.dry.on {
-		question := fmt.Sprintf("End the export of %s in %s? Clusters that import it lose its endpoints in this cluster.", listed(names), c.Name)
-		if err := f.consent.ask(ctx, cmd, question); err != nil {
-			return err
-		}
+	question := fmt.Sprintf("End the export of %s in %s? Clusters that import it lose its endpoints in this cluster.", listed(names), c.Name)
+	if err := f.consent.ask(cmd, question); err != nil {
+		return err
 	}
 	var changes []operator.Change
 	c.Changed = func(change operator.Change) { changes = append(changes, change) }
 	f.dry.apply(&c)
 	err = operator.UnexportServices(ctx, c, names)
 	if f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return err
 	}
-	switch f.output {
-	case "table":
-		for _, change := range changes {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is deleted; the Service stays.\n", c.Name, change.Object())
-		}
-		return nil
-	case "name":
+	if f.output == "name" {
 		for _, name := range names {
 			fmt.Fprintln(cmd.OutOrStdout(), name)
 		}
 		return nil
 	}
-	return printAs(cmd.OutOrStdout(), f.output, changes)
+	var b strings.Builder
+	for _, change := range changes {
+		fmt.Fprintf(&b, "%s: %s is deleted; the Service stays.\n", c.Name, change.Object())
+	}
+	return printResult(cmd, f.output, changes, "%s", b.String())
 }
 
 // listed joins names of Services.

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -72,23 +71,13 @@ or reboot it.`,
 }
 
 func (f *uninstallCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.wait); err != nil {
-		return err
-	}
 	if f.prepare == f.check {
 		return wrongUsage(cmd, "Helm removes Strait, with helm uninstall strait --namespace strait-system: give --check to look for leftovers afterwards, or --prepare to detach the cluster before")
 	}
-	asks := f.prepare && !f.dryRun
-	if asks {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, f.prepare && !f.dryRun); err != nil {
+		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	c, err := f.cluster.choose()
 	if err != nil {
 		return err
@@ -108,24 +97,20 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 	if err := c.Reach(ctx); err != nil {
 		return err
 	}
-	if asks {
-		if err := f.consent.ask(ctx, cmd, "Delete all Peerings and AddressMappings in "+c.Name+"? Connections to other clusters end at once."); err != nil {
-			return err
-		}
+	if err := f.consent.ask(cmd, "Delete all Peerings and AddressMappings in "+c.Name+"? Connections to other clusters end at once."); err != nil {
+		return err
 	}
 	is, err := uninstall.Prepare(ctx, uninstall.Options{Client: c.Client, Gateways: f.namespace, For: f.wait, DryRun: f.dryRun, Say: progress.Say})
 	progress.Done()
-	if f.output != "table" {
-		return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, is))
-	}
+	text := describePrepared(is, err == nil)
 	if f.dryRun {
-		return errors.Join(err, printDeletions(cmd.OutOrStdout(), is))
+		text = describeDeletions(is)
 	}
-	return errors.Join(err, printPrepared(cmd.OutOrStdout(), is, err == nil))
+	return errors.Join(err, printResult(cmd, f.output, is, "%s", text))
 }
 
-// printDeletions writes what a preparation would delete.
-func printDeletions(w io.Writer, is *uninstall.Prepared) error {
+// describeDeletions says what a preparation would delete.
+func describeDeletions(is *uninstall.Prepared) string {
 	var b strings.Builder
 	for _, one := range is.Removed {
 		fmt.Fprintf(&b, "%s would be deleted\n", one)
@@ -133,12 +118,11 @@ func printDeletions(w io.Writer, is *uninstall.Prepared) error {
 	if len(is.Removed) == 0 {
 		b.WriteString("no Peering and no AddressMapping would be deleted\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
-// printPrepared writes the result of a preparation as text.
-func printPrepared(w io.Writer, is *uninstall.Prepared, done bool) error {
+// describePrepared is the result of a preparation as text.
+func describePrepared(is *uninstall.Prepared, done bool) string {
 	var b strings.Builder
 	for _, one := range is.Removed {
 		fmt.Fprintf(&b, "deleted %s\n", one)
@@ -152,6 +136,5 @@ func printPrepared(w io.Writer, is *uninstall.Prepared, done bool) error {
 	if done {
 		fmt.Fprintln(&b, "Strait can be uninstalled now: helm uninstall strait --namespace strait-system")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -50,25 +50,16 @@ lender is stopped.`,
 }
 
 func (f *unlendCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
-	if err := checkWait(cmd, f.options.Wait); err != nil {
-		return err
-	}
 	switch {
 	case f.options.Peering == "":
 		return wrongUsage(cmd, "--from is missing: name the Peering of the cluster whose pods end")
 	case f.all == (len(args) > 0):
 		return wrongUsage(cmd, "name the namespaces to take back, or give --all")
 	}
-	if !f.dryRun {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, !f.dryRun); err != nil {
+		return err
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, err := f.cluster.open(ctx)
 	if err != nil {
 		return err
@@ -79,7 +70,7 @@ func (f *unlendCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if f.dryRun {
-		return printRemoval(cmd, f.output, plan, "would end", describeUnlending)
+		return printResult(cmd, f.output, plan, "%s", describeUnlending(plan, "would end"))
 	}
 	what := "the lender"
 	if len(plan.Namespaces) > 0 {
@@ -89,7 +80,7 @@ func (f *unlendCommand) run(cmd *cobra.Command, args []string) error {
 	if len(plan.Deleted) > 0 {
 		question += " Deleted with all that is in them: namespaces " + strings.Join(plan.Deleted, ", ") + "."
 	}
-	if err := f.consent.ask(ctx, cmd, question); err != nil {
+	if err := f.consent.ask(cmd, question); err != nil {
 		return err
 	}
 	progress := newProgress(cmd)
@@ -99,7 +90,7 @@ func (f *unlendCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printRemoval(cmd, f.output, done, "ended", describeUnlending)
+	return printResult(cmd, f.output, done, "%s", describeUnlending(done, "ended"))
 }
 
 func describeUnlending(u offload.Unlending, outcome string) string {
@@ -115,13 +106,4 @@ func describeUnlending(u offload.Unlending, outcome string) string {
 		b.WriteString("deleted: the lender, with its address and its rights\n")
 	}
 	return b.String()
-}
-
-// printRemoval prints what a command removes or would remove.
-func printRemoval[T any](cmd *cobra.Command, output string, removed T, outcome string, describe func(removed T, outcome string) string) error {
-	if output != "table" {
-		return printAs(cmd.OutOrStdout(), output, removed)
-	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), describe(removed, outcome))
-	return err
 }

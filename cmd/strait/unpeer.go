@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,34 +59,23 @@ type deletedPeering struct {
 }
 
 func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	if err := operator.CheckName(name); err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
-	if err := checkWait(cmd, f.wait); err != nil {
+	if err := f.consent.check(cmd, !f.dry.on); err != nil {
 		return err
 	}
-	if !f.dry.on {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
-	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
-	if !f.dry.on {
-		also := ""
-		if remote != nil {
-			also = " and its counterpart in " + remote.Name
-		}
-		if err := f.consent.ask(ctx, cmd, fmt.Sprintf("Delete Peering %s in %s%s? Connections between the clusters end at once.", name, local.Name, also)); err != nil {
-			return err
-		}
+	also := ""
+	if remote != nil {
+		also = " and its counterpart in " + remote.Name
+	}
+	if err := f.consent.ask(cmd, fmt.Sprintf("Delete Peering %s in %s%s? Connections between the clusters end at once.", name, local.Name, also)); err != nil {
+		return err
 	}
 	var result separated
 	for _, c := range []*operator.Cluster{&local, remote} {
@@ -96,22 +86,19 @@ func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	f.dry.apply(&local, remote)
-	f.options.Name, f.options.Waiting = name, waiting(cmd, f.wait)
-	f.options.Waiting.DryRun = f.dry.on
+	f.options.Name, f.options.Waiting = name, f.dry.waiting(cmd, f.wait)
 	if err = operator.Unpeer(ctx, local, remote, f.options); f.dry.on {
-		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+		return f.dry.print(cmd, f.output, err)
 	}
 	if err != nil {
 		return resumable(err)
 	}
-	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, result)
-	}
+	var b strings.Builder
 	for _, one := range result.Deleted {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: Peering %s is deleted, with its gateways and their keys.\n", one.Cluster, one.Name)
+		fmt.Fprintf(&b, "%s: Peering %s is deleted, with its gateways and their keys.\n", one.Cluster, one.Name)
 	}
 	if remote == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "The other cluster keeps its Peering; delete it there with strait unpeer.")
+		b.WriteString("The other cluster keeps its Peering; delete it there with strait unpeer.\n")
 	}
-	return nil
+	return printResult(cmd, f.output, result, "%s", b.String())
 }

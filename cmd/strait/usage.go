@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -171,16 +172,24 @@ func defaultOf(f *pflag.Flag) time.Duration {
 	return d
 }
 
-// checkTimeout checks the flag --request-timeout, if the command has it.
-func checkTimeout(cmd *cobra.Command) error {
-	f := cmd.Flags().Lookup("request-timeout")
-	if f == nil || !f.Changed {
-		return nil
-	}
-	if d, err := cmd.Flags().GetDuration(f.Name); err != nil || d <= 0 {
-		return fmt.Errorf("--request-timeout %v: give a positive duration, as in --request-timeout=30s", f.Value)
-	}
-	return nil
+// checkValues checks the values of flags that several commands have.
+func checkValues(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		formats := formatsOf(f)
+		number, _ := strconv.Atoi(f.Value.String())
+		duration, _ := time.ParseDuration(f.Value.String())
+		switch {
+		case formats != nil && !slices.Contains(formats, f.Value.String()):
+			err = fmt.Errorf("-o %s: no such output format; choose %s", f.Value, choice(formats))
+		case f.Name == "wait" && duration <= 0:
+			err = fmt.Errorf("--wait %v: give a positive duration, as in --wait=2m", f.Value)
+		case f.Name == "request-timeout" && duration <= 0:
+			err = fmt.Errorf("--request-timeout %v: give a positive duration, as in --request-timeout=30s", f.Value)
+		case f.Name == "replicas" && (number < 1 || number > 16):
+			err = fmt.Errorf("--replicas %v: use 1 to 16", f.Value)
+		}
+	})
+	return err
 }
 
 // exclusiveGroups is the annotation with which cobra records the groups of a flag.
@@ -356,7 +365,7 @@ func markUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
-			err := errors.Join(separateValue(c, given), checkTimeout(c), checkFlagGroups(c))
+			err := errors.Join(separateValue(c, given), checkValues(c), checkFlagGroups(c))
 			if err == nil {
 				err = args(c, given)
 			}
@@ -369,13 +378,4 @@ func markUsage(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		markUsage(sub)
 	}
-}
-
-// checkOutput returns an error if an output format is not among those of the command.
-func checkOutput(cmd *cobra.Command, format string) error {
-	formats := formatsOf(cmd.Flags().Lookup("output"))
-	if !slices.Contains(formats, format) {
-		return wrongUsage(cmd, "-o %s: no such output format; choose %s", format, choice(formats))
-	}
-	return nil
 }

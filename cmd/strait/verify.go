@@ -85,9 +85,6 @@ The exit code is 0 if nothing failed and 1 otherwise.`,
 var errVerify = errors.New("tests failed: do what the table says")
 
 func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	both := f.remote.given()
 	switch {
 	case both && f.short:
@@ -105,10 +102,8 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	case both && len(names) > 1:
 		return wrongUsage(cmd, "two clusters are joined by one Peering: name one, or none")
 	}
-	if f.disrupt {
-		if err := f.consent.check(cmd); err != nil {
-			return err
-		}
+	if err := f.consent.check(cmd, f.disrupt); err != nil {
+		return err
 	}
 	if err := checkWritable("--junit", f.junit); err != nil {
 		return err
@@ -120,16 +115,13 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	for _, name := range f.pullSecrets {
 		f.options.PullSecrets = append(f.options.PullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
-	if f.disrupt {
-		if err := f.consent.ask(ctx, cmd, "Drain, kill and give new keys to gateways of both clusters?"); err != nil {
-			return err
-		}
+	if err := f.consent.ask(cmd, "Drain, kill and give new keys to gateways of both clusters?"); err != nil {
+		return err
 	}
 	progress := newProgress(cmd)
 	var mu sync.Mutex // agents of two clusters start at once, and repeat what they wait for
@@ -166,11 +158,7 @@ func (f *verifyCommand) printDisrupted(cmd *cobra.Command, r *verify.DisruptRepo
 	if r == nil {
 		return err
 	}
-	if f.output != "table" {
-		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, r))
-	} else {
-		err = errors.Join(err, r.Table(withColors(cmd.OutOrStdout())))
-	}
+	err = errors.Join(err, printReport(cmd, f.output, r, r.Table))
 	if err == nil && !r.Passed {
 		return errDisrupted
 	}
@@ -198,10 +186,7 @@ func (f *verifyCommand) print(cmd *cobra.Command, r *verify.Report) (err error) 
 			err = fileError("--junit", f.junit, e)
 		}
 	}
-	if f.output != "table" {
-		return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, r))
-	}
-	return errors.Join(err, r.Table(withColors(cmd.OutOrStdout())))
+	return errors.Join(err, printReport(cmd, f.output, r, r.Table))
 }
 
 // parseTargets parses addresses with or without a port. Without one, the port is 0.

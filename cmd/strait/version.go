@@ -105,9 +105,6 @@ Without a context, only the version of this program is printed.`,
 }
 
 func (f *versionCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output); err != nil {
-		return err
-	}
 	v := versions{build: thisBuild()}
 	var err error
 	if !f.client {
@@ -123,8 +120,7 @@ func (f *versionCommand) run(cmd *cobra.Command) error {
 // read reads the versions in the selected clusters. That there is no context to select is a
 // note, not an error.
 func (f *versionCommand) read(cmd *cobra.Command) (all []*operator.Versions, err error) {
-	ctx, stop := interruptible(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	local, remote, err := chooseBoth(&f.cluster, &f.remote)
 	if none := new(client.NoContextError); errors.As(err, &none) && !f.cluster.given() && !f.remote.given() {
 		printError(cmd.ErrOrStderr(), fmt.Errorf("the versions in a cluster are not shown: %w", err))
