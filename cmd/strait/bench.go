@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"regexp/syntax"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
@@ -61,25 +59,9 @@ namespaces.`,
 	return c
 }
 
-// benchFormats are the functions that write a run in an output format.
-var benchFormats = map[string]func(io.Writer, *result.Run) error{
-	"table": func(w io.Writer, r *result.Run) error {
-		if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {
-			return err
-		}
-		return result.Table(w, result.Medians(r.Samples))
-	},
-	"json": result.Write,
-	"yaml": func(w io.Writer, r *result.Run) error {
-		return asYAML(w, func(w io.Writer) error { return result.Write(w, r) })
-	},
-	"benchstat": result.WriteBenchstat,
-}
-
 func (f *benchFlags) run(cmd *cobra.Command) error {
-	format := benchFormats[f.output]
 	if f.repetitions < 1 {
-		return benchUsage("-n %d: give 1 or more", f.repetitions)
+		return wrongUsage(cmd, "-n %d: give 1 or more", f.repetitions)
 	}
 	if f.list {
 		return f.printTests(cmd)
@@ -89,20 +71,17 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	}
 	ctx := cmd.Context()
 	if flag := f.peering.given(cmd); f.peering.name == "" && flag != "" {
-		return benchUsage("--%s needs --peering: name the Peering", flag)
+		return wrongUsage(cmd, "--%s needs --peering: name the Peering", flag)
 	}
+	measure := f.measureHere
 	if f.peering.name != "" {
-		r, failed := f.peering.measure(ctx, cmd, f)
-		if r == nil {
-			return failed
-		}
-		return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
+		measure = f.measurePeering
 	}
-	r, failed := f.measureHere(ctx, cmd)
+	r, failed := measure(ctx, cmd)
 	if r == nil {
 		return failed
 	}
-	return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
+	return errors.Join(failed, f.write(cmd.OutOrStdout(), r))
 }
 
 // printTests lists the tests. It contacts no cluster.
@@ -110,7 +89,7 @@ func (f *benchFlags) printTests(cmd *cobra.Command) error {
 	names := benchmark.List()
 	if f.peering.name == "" {
 		var err error
-		if names, err = f.testsHere(); err != nil {
+		if names, err = f.testsHere(cmd); err != nil {
 			return err
 		}
 	}
@@ -121,13 +100,22 @@ func (f *benchFlags) printTests(cmd *cobra.Command) error {
 		}
 		return nil
 	case "benchstat":
-		return benchUsage("-o benchstat is for results: choose %s for --list", choice(formats))
+		return wrongUsage(cmd, "-o benchstat is for results: choose %s for --list", choice(formats))
 	}
 	return printAs(cmd.OutOrStdout(), f.output, names)
 }
 
-func (f *benchFlags) write(stdout io.Writer, format func(io.Writer, *result.Run) error, r *result.Run) error {
-	write := func(w io.Writer) error { return format(w, r) }
+func (f *benchFlags) write(stdout io.Writer, r *result.Run) error {
+	write := func(w io.Writer) error {
+		switch f.output {
+		case "table":
+			_, err := fmt.Fprintf(w, "%s\n\n", r.Machine)
+			return errors.Join(err, result.Table(w, result.Medians(r.Samples)))
+		case "benchstat":
+			return result.WriteBenchstat(w, r)
+		}
+		return printAs(w, f.output, r)
+	}
 	var err error
 	if f.file == "" {
 		err = write(stdout)
@@ -140,29 +128,11 @@ func (f *benchFlags) write(stdout io.Writer, format func(io.Writer, *result.Run)
 	return err
 }
 
-func benchUsage(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...), "strait bench --help"}
-}
-
 // wrongPattern is the error of a regular expression, without the package's own prefix.
 func wrongPattern(err error) error {
 	var at *syntax.Error
 	if errors.As(err, &at) {
 		return fmt.Errorf("is not a regular expression: %s at %q", at.Code, at.Expr)
 	}
-	return err
-}
-
-// asYAML writes as YAML what a function writes as JSON.
-func asYAML(w io.Writer, writeJSON func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := writeJSON(&b); err != nil {
-		return err
-	}
-	text, err := yaml.JSONToYAML(b.Bytes())
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(text)
 	return err
 }

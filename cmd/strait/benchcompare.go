@@ -57,7 +57,7 @@ func newBenchReport() *cobra.Command {
 		Args:    arguments("the file of a run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if html == "" {
-				return &usageError{errors.New("--html is missing: name the file to write"), cmd.CommandPath() + " --help"}
+				return wrongUsage(cmd, "--html is missing: name the file to write")
 			}
 			r, err := readRun(files[0])
 			if err != nil {

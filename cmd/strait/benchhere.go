@@ -21,7 +21,7 @@ import (
 // measureHere measures this machine. The run is nil if it has no result; that of an interrupted
 // run is returned with its error.
 func (f *benchFlags) measureHere(ctx context.Context, cmd *cobra.Command) (*result.Run, error) {
-	tests, err := f.chosen()
+	tests, err := f.chosen(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +40,8 @@ func (f *benchFlags) measureHere(ctx context.Context, cmd *cobra.Command) (*resu
 }
 
 // testsHere returns the names of the selected tests of this machine.
-func (f *benchFlags) testsHere() (names []string, err error) {
-	tests, err := f.chosen()
+func (f *benchFlags) testsHere(cmd *cobra.Command) (names []string, err error) {
+	tests, err := f.chosen(cmd)
 	for _, t := range tests {
 		names = append(names, t.String())
 	}
@@ -49,14 +49,14 @@ func (f *benchFlags) testsHere() (names []string, err error) {
 }
 
 // chosen returns the selected tests.
-func (f *benchFlags) chosen() ([]bench.Test, error) {
+func (f *benchFlags) chosen(cmd *cobra.Command) ([]bench.Test, error) {
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {
-		return nil, benchUsage("--run %s: %w", f.tests, wrongPattern(err))
+		return nil, wrongUsage(cmd, "--run %s: %w", f.tests, wrongPattern(err))
 	}
 	tests := bench.Matching(bench.Ladder(), pattern)
 	if len(tests) == 0 {
-		return nil, benchUsage("--run %s: no test matches; run strait bench --list for all names", f.tests)
+		return nil, wrongUsage(cmd, "--run %s: no test matches; run strait bench --list for all names", f.tests)
 	}
 	return tests, nil
 }

@@ -146,21 +146,21 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 		o.Repetitions = 1
 	}
 	if o.Repetitions < 1 {
-		return o, &usageError{fmt.Errorf("-n %d: give 1 or more", f.repetitions), "strait bench peer --help"}
+		return o, wrongUsage(cmd, "-n %d: give 1 or more", f.repetitions)
 	}
 	if _, err := os.Stat(f.baseline); f.baseline != "" && err != nil {
-		return o, &usageError{fmt.Errorf("--baseline: %w; name a strait binary", err), "strait bench peer --help"}
+		return o, wrongUsage(cmd, "--baseline: %w; name a strait binary", err)
 	}
 	for _, text := range f.custom {
 		p, err := rig.ParseCustomSubject(text)
 		if err != nil {
-			return o, &usageError{err, "strait bench peer --help"}
+			return o, wrongUsage(cmd, "%w", err)
 		}
 		o.Custom = append(o.Custom, p)
 	}
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {
-		return o, &usageError{fmt.Errorf("--run %s: %w", f.tests, wrongPattern(err)), "strait bench peer --help"}
+		return o, wrongUsage(cmd, "--run %s: %w", f.tests, wrongPattern(err))
 	}
 	o.Run = pattern.MatchString
 	return o, nil

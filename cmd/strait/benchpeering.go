@@ -43,14 +43,15 @@ func (f *benchPeering) given(c *cobra.Command) string {
 	return ""
 }
 
-// measure runs the benchmark. An interrupted run is returned with its error.
-func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *benchFlags) (*result.Run, error) {
+// measurePeering runs the benchmark. An interrupted run is returned with its error.
+func (b *benchFlags) measurePeering(ctx context.Context, cmd *cobra.Command) (*result.Run, error) {
+	f := &b.peering
 	only, err := regexp.Compile(b.tests)
 	if err != nil {
-		return nil, benchUsage("--run %s: %w", b.tests, wrongPattern(err))
+		return nil, wrongUsage(cmd, "--run %s: %w", b.tests, wrongPattern(err))
 	}
 	if !f.far.given() {
-		return nil, benchUsage("--peering needs access to both clusters: give --remote-context or --remote-kubeconfig")
+		return nil, wrongUsage(cmd, "--peering needs access to both clusters: give --remote-context or --remote-kubeconfig")
 	}
 	local, remote, err := openBoth(ctx, &f.near, &f.far)
 	if err != nil {

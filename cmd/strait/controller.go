@@ -3,7 +3,7 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -45,41 +45,20 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Namespace == "" {
-				return &usageError{errors.New("--namespace is missing: name the namespace of the lease, or set POD_NAMESPACE"), cmd.CommandPath() + " --help"}
+				return wrongUsage(cmd, "--namespace is missing: name the namespace of the lease, or set POD_NAMESPACE")
 			}
 			if o.Identity == "" {
-				return &usageError{errors.New("--identity is missing: give a name that no other replica has, or set POD_NAME"), cmd.CommandPath() + " --help"}
+				return wrongUsage(cmd, "--identity is missing: give a name that no other replica has, or set POD_NAME")
 			}
-			if template != "" {
-				text, err := smallfile.Read(template, smallfile.Template)
-				if err != nil {
-					return fileError("--gateway-template", template, err)
-				}
-				if o.Gateways.Template, err = values.ParseTemplate(text); err != nil {
-					return fmt.Errorf("--gateway-template %s: %w", template, err)
-				}
-			}
-			if helpers != "" {
-				text, err := smallfile.Read(helpers, smallfile.Template)
-				if err != nil {
-					return fileError("--node-template", helpers, err)
-				}
-				if o.Helpers, err = values.ParseTemplate(text); err != nil {
-					return fmt.Errorf("--node-template %s: %w", helpers, err)
-				}
-			}
-			if network != "" {
-				text, err := smallfile.Read(network, smallfile.Template)
-				if err != nil {
-					return fileError("--cluster-network", network, err)
-				}
-				if o.Network, err = values.ParseNetwork(text); err != nil {
-					return fmt.Errorf("--cluster-network %s: %w", network, err)
-				}
+			if err := cmp.Or(
+				readSetting("--gateway-template", template, &o.Gateways.Template, values.ParseTemplate),
+				readSetting("--node-template", helpers, &o.Helpers, values.ParseTemplate),
+				readSetting("--cluster-network", network, &o.Network, values.ParseNetwork)); err != nil {
+				return err
 			}
 			o.Gateways.NoPolicies, o.NoServices = !policies, !services
 			if err := o.Gateways.Check(); err != nil {
-				return &usageError{err, cmd.CommandPath() + " --help"}
+				return wrongUsage(cmd, "%w", err)
 			}
 			config, err := client.Config(kubeconfig)
 			if err != nil {
@@ -112,4 +91,19 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")
 	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "unique name of this replica (default: $POD_NAME)")
 	return c
+}
+
+// readSetting parses the file of a flag, if it is given.
+func readSetting[T any](flag, file string, into *T, parse func([]byte) (T, error)) error {
+	if file == "" {
+		return nil
+	}
+	text, err := smallfile.Read(file, smallfile.Template)
+	if err != nil {
+		return fileError(flag, file, err)
+	}
+	if *into, err = parse(text); err != nil {
+		return fmt.Errorf("%s %s: %w", flag, file, err)
+	}
+	return nil
 }

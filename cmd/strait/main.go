@@ -81,7 +81,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{unknownCommand(c, args[0]), c.CommandPath() + " --help"}
+				return wrongUsage(c, "%w", unknownCommand(c, args[0]))
 			}
 			return c.Help()
 		},

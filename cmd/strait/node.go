@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ the settings, and asks before it does.`,
 				name = os.Getenv("NODE_NAME")
 			}
 			if name == "" {
-				return &usageError{errors.New("--node is missing: name the node, or set NODE_NAME"), "strait node --help"}
+				return wrongUsage(cmd, "--node is missing: name the node, or set NODE_NAME")
 			}
 			access, err := client.Config(kubeconfig)
 			if err != nil {

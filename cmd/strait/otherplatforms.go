@@ -44,6 +44,6 @@ func (f *benchFlags) measureHere(context.Context, *cobra.Command) (*result.Run, 
 	return nil, needsLinux("strait bench without --peering")
 }
 
-func (f *benchFlags) testsHere() ([]string, error) {
+func (f *benchFlags) testsHere(*cobra.Command) ([]string, error) {
 	return nil, needsLinux("strait bench without --peering")
 }

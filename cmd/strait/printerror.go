@@ -51,28 +51,23 @@ func withoutSyscalls(err error) string {
 
 // wrap breaks a line between words where it is longer than wide. Continuation lines are
 // indented. A word is never broken, so that it can be copied.
-func wrap(text string, wide int) string {
+func wrap(line string, wide int) string {
 	const indent = "  "
 	var b strings.Builder
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
+	used := 0
+	for i, word := range strings.Split(line, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+n > wide:
+			b.WriteString("\n" + indent)
+			used = len(indent)
+		default:
+			b.WriteByte(' ')
+			used++
 		}
-		used := 0
-		for j, word := range strings.Split(line, " ") {
-			n := utf8.RuneCountInString(word)
-			switch {
-			case j == 0:
-			case used+1+n > wide:
-				b.WriteString("\n" + indent)
-				used = len(indent)
-			default:
-				b.WriteByte(' ')
-				used++
-			}
-			b.WriteString(word)
-			used += n
-		}
+		b.WriteString(word)
+		used += n
 	}
 	return b.String()
 }

@@ -113,7 +113,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		err = fmt.Errorf("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
 	}
-	return &usageError{err, cmd.CommandPath() + " --help"}
+	return wrongUsage(cmd, "%w", err)
 }
 
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
@@ -370,7 +370,7 @@ func markUsage(c *cobra.Command) {
 				err = args(c, given)
 			}
 			if err != nil {
-				return &usageError{err, c.CommandPath() + " --help"}
+				return wrongUsage(c, "%w", err)
 			}
 			return nil
 		}
