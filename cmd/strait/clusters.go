@@ -161,15 +161,15 @@ func formatsOf(f *pflag.Flag) []string {
 	return f.Annotations[formatsAnnotation]
 }
 
-// printReport writes a value as json or yaml, or for the format table with a function.
+// printReport writes a value as json or yaml, or in any other format with a function.
 func printReport(cmd *cobra.Command, format string, value any, table func(io.Writer) error) error {
-	if format == "table" {
-		return table(withColors(cmd.OutOrStdout()))
+	if format == "json" || format == "yaml" {
+		return printAs(cmd.OutOrStdout(), format, value)
 	}
-	return printAs(cmd.OutOrStdout(), format, value)
+	return table(withColors(cmd.OutOrStdout()))
 }
 
-// printResult is printReport for a result whose table is a text.
+// printResult is printReport for a result that is a text otherwise.
 func printResult(cmd *cobra.Command, format string, value any, text string, values ...any) error {
 	return printReport(cmd, format, value, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, text, values...)

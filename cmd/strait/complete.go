@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/operate/operator"
@@ -115,12 +117,8 @@ func peerings(cmd *cobra.Command, given []string, _ string) ([]string, cobra.She
 }
 
 func namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return namesIn(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
-		all, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{})
-		for i := range all.Items {
-			names = append(names, all.Items[i].Name)
-		}
-		return names, err
+	return namesIn(cmd, func(ctx context.Context, c operator.Cluster) ([]string, error) {
+		return namesOf(ctx, c.Client.Namespaces())
 	})
 }
 
@@ -129,18 +127,24 @@ func pods(cmd *cobra.Command, given []string, word string) ([]string, cobra.Shel
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return namesInNamespaces(func(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
-		all, err := c.Client.Pods(namespace).List(ctx, metav1.ListOptions{})
-		for i := range all.Items {
-			names = append(names, all.Items[i].Name)
-		}
-		return names, err
-	})(cmd, given, word)
+	return namesInNamespaces((*client.Client).Pods)(cmd, given, word)
+}
+
+// namesOf returns the names of all objects of a resource type.
+func namesOf[T client.Object, L client.List](ctx context.Context, kind *client.Kind[T, L]) (names []string, err error) {
+	all, err := kind.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return names, meta.EachListItem(all, func(one runtime.Object) error {
+		names = append(names, one.(T).GetName())
+		return nil
+	})
 }
 
 // namesInNamespaces completes NAMESPACE/NAME: first the namespaces, then the names in the
 // given one. Names in the namespace of --namespace are completed alone.
-func namesInNamespaces(list func(ctx context.Context, c operator.Cluster, namespace string) ([]string, error)) cobra.CompletionFunc {
+func namesInNamespaces[T client.Object, L client.List](kind func(c *client.Client, namespace string) *client.Kind[T, L]) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		namespace, _, chosen := strings.Cut(word, "/")
 		prefix := namespace + "/"
@@ -155,35 +159,11 @@ func namesInNamespaces(list func(ctx context.Context, c operator.Cluster, namesp
 			return names, end | cobra.ShellCompDirectiveNoSpace
 		}
 		return namesIn(cmd, func(ctx context.Context, c operator.Cluster) ([]string, error) {
-			names, err := list(ctx, c, namespace)
+			names, err := namesOf(ctx, kind(c.Client, namespace))
 			for i := range names {
 				names[i] = prefix + names[i]
 			}
 			return names, err
 		})
 	}
-}
-
-func serviceList(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
-	all, err := c.Client.Services(namespace).List(ctx, metav1.ListOptions{})
-	for i := range all.Items {
-		names = append(names, all.Items[i].Name)
-	}
-	return names, err
-}
-
-func serviceExports(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
-	all, err := c.Client.ServiceExports(namespace).List(ctx, metav1.ListOptions{})
-	for i := range all.Items {
-		names = append(names, all.Items[i].Name)
-	}
-	return names, err
-}
-
-func serviceImports(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
-	all, err := c.Client.ServiceImports(namespace).List(ctx, metav1.ListOptions{})
-	for i := range all.Items {
-		names = append(names, all.Items[i].Name)
-	}
-	return names, err
 }

@@ -54,8 +54,5 @@ func (d *dryRun) print(cmd *cobra.Command, format string, err error) error {
 	if len(d.changes) == 0 && format == "table" {
 		b.WriteString("nothing would be changed\n")
 	}
-	if format == "name" {
-		format = "table"
-	}
 	return printResult(cmd, format, append([]operator.Change{}, d.changes...), "%s", b.String())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -48,7 +49,7 @@ strait unexport ends the export.`,
 	c.Flags().DurationVar(&f.wait, "wait", 0, "wait until the Services are exported, for at most this long")
 	c.Flags().Lookup("wait").NoOptDefVal = "2m"
 	outputFlag(c, &f.output, "name")
-	c.ValidArgsFunction = namesInNamespaces(serviceList)
+	c.ValidArgsFunction = namesInNamespaces((*client.Client).Services)
 	return c
 }
 
@@ -76,13 +77,11 @@ func (f *exportCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return resumable(err)
 	}
+	text := describeExports(exports)
 	if f.output == "name" {
-		for _, e := range exports {
-			fmt.Fprintln(cmd.OutOrStdout(), e.Namespace+"/"+e.Name)
-		}
-		return nil
+		text = eachLine(names)
 	}
-	return printResult(cmd, f.output, exports, "%s", describeExports(exports))
+	return printResult(cmd, f.output, exports, "%s", text)
 }
 
 // describeExports says where each Service is exported to, as far as it is known.

@@ -73,10 +73,7 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	clusters := []operator.Cluster{local}
-	if remote != nil {
-		clusters = append(clusters, *remote)
-	}
+	clusters := operator.Clusters(local, remote)
 	now := time.Now()
 	o := gather.Options{
 		Namespaces: []string{f.namespace, f.gateways, f.nodeHelper}, Since: f.since, MaxSize: size.Value(),

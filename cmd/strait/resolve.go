@@ -49,17 +49,15 @@ cluster of that Peering, and the result is the address to which this cluster map
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "json", "yaml":
-				if err := printAs(cmd.OutOrStdout(), output, is); err != nil {
-					return err
-				}
-			case "address":
-				fmt.Fprintln(cmd.OutOrStdout(), is.Address)
-			default:
+			text := is.Address + "\n"
+			if output != "address" {
+				text = ""
 				for _, m := range is.Meanings {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", is.Address, m.Text)
+					text += fmt.Sprintf("%s: %s\n", is.Address, m.Text)
 				}
+			}
+			if err := printResult(cmd, output, is, "%s", text); err != nil {
+				return err
 			}
 			if len(is.Meanings) == 0 {
 				return fmt.Errorf("Strait does not use %s in cluster %s: run strait status for the mapped CIDRs", is.Address, is.ClusterID)

@@ -49,7 +49,7 @@ namespace, do not count.`,
 	f.remote.register(c)
 	c.Flags().StringVar(&f.namespace, "namespace", "", "namespace of the Services (default: all, or for a NAME that of the context)")
 	outputFlag(c, &f.output, "wide", "name")
-	c.ValidArgsFunction = namesInNamespaces(serviceImports)
+	c.ValidArgsFunction = namesInNamespaces((*client.Client).ServiceImports)
 	return c
 }
 
@@ -67,10 +67,7 @@ func (f *servicesCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	clusters := []operator.Cluster{local}
-	if remote != nil {
-		clusters = append(clusters, *remote)
-	}
+	clusters := operator.Clusters(local, remote)
 	report := &operator.ServicesReport{Schema: operator.ServicesSchema}
 	for _, c := range clusters {
 		services, err := operator.ReadServices(ctx, c, f.namespace, names)
@@ -79,35 +76,37 @@ func (f *servicesCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		report.Clusters = append(report.Clusters, *services)
 	}
-	switch f.output {
-	case "table", "wide":
-		err = operator.ServicesTable(cmd.OutOrStdout(), report, f.output == "wide")
-	case "name":
-		err = printServiceNames(cmd.OutOrStdout(), report)
-	default:
-		err = printAs(cmd.OutOrStdout(), f.output, report)
-	}
+	err = printReport(cmd, f.output, report, func(w io.Writer) error {
+		if f.output == "name" {
+			_, err := io.WriteString(w, eachLine(namesInReport(report)))
+			return err
+		}
+		return operator.ServicesTable(w, report, f.output == "wide")
+	})
 	if err == nil && report.Failed() {
 		return errServices
 	}
 	return err
 }
 
-// printServiceNames prints each Service once, as NAMESPACE/NAME.
-func printServiceNames(w io.Writer, r *operator.ServicesReport) error {
-	var names []string
+// namesInReport returns the name of each Service once, as NAMESPACE/NAME.
+func namesInReport(r *operator.ServicesReport) (names []string) {
 	for _, c := range r.Clusters {
 		for _, s := range c.Services {
 			names = append(names, s.Namespace+"/"+s.Name)
 		}
 	}
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if _, err := fmt.Fprintln(w, name); err != nil {
-			return err
-		}
+	return slices.Compact(names)
+}
+
+// eachLine prints each value on a line of its own.
+func eachLine[T any](values []T) string {
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprintln(&b, v)
 	}
-	return nil
+	return b.String()
 }
 
 // serviceNames parses names of Services: NAMESPACE/NAME, or NAME in the given namespace, or

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,14 +94,11 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	if report == nil {
 		return err
 	}
-	switch f.output {
-	case "wide":
-		err = errors.Join(err, report.ReadTraffic(ctx, c), operator.Table(withColors(cmd.OutOrStdout()), report, time.Now(), true))
-	case "table":
-		err = errors.Join(err, operator.Table(withColors(cmd.OutOrStdout()), report, time.Now(), false))
-	default:
-		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
+	wide := f.output == "wide"
+	if wide {
+		err = errors.Join(err, report.ReadTraffic(ctx, c))
 	}
+	err = errors.Join(err, printReport(cmd, f.output, report, func(w io.Writer) error { return operator.Table(w, report, time.Now(), wide) }))
 	if err == nil && !report.Ready {
 		return errNotReady
 	}

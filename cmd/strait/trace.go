@@ -106,15 +106,10 @@ func (f *traceFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
-	var r *trace.Report
-	switch {
-	case f.socket != "":
-		r, err = f.single(ctx, cmd, from, q)
-	case named:
-		return f.followService(ctx, cmd, from, q)
-	default:
-		r, err = f.follow(ctx, cmd, from, q)
+	if f.socket == "" {
+		return f.follow(ctx, cmd, from, q)
 	}
+	r, err := f.single(ctx, cmd, from, q)
 	if err != nil {
 		return err
 	}
@@ -135,53 +130,42 @@ func (f *traceFlags) print(cmd *cobra.Command, report any, verdict trace.Verdict
 	return nil
 }
 
-// tracedClusters are the clusters of a trace; remote is nil without access to it.
-type tracedClusters struct {
-	cluster       operator.Cluster // the local one
-	local, remote *trace.Side
-}
-
-// open opens the clusters of a trace, and sets the pod of its question.
-func (f *traceFlags) open(ctx context.Context, cmd *cobra.Command, from string, q *trace.Question, progress *operator.Progress) (is tracedClusters, err error) {
+// follow traces the packet in the clusters, or packets to the endpoints of an imported Service,
+// and prints the report.
+func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) error {
 	var ok bool
 	if q.Namespace, q.Pod, ok = strings.Cut(from, "/"); !ok || q.Namespace == "" || q.Pod == "" {
-		return is, wrongUsage(cmd, "%q is not NAMESPACE/POD: write the pod like default/web", from)
+		return wrongUsage(cmd, "%q is not NAMESPACE/POD: write the pod like default/web", from)
 	}
-	if is.cluster, is.local, err = f.side(ctx, f.local, progress); err != nil {
-		return is, err
-	}
-	if f.remote.given() {
-		f.remote.inherit(f.local)
-		_, is.remote, err = f.side(ctx, f.remote, progress)
-	}
-	return is, err
-}
-
-// follow traces the packet in the clusters.
-func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) (*trace.Report, error) {
 	progress := newProgress(cmd)
 	defer progress.Done()
-	is, err := f.open(ctx, cmd, from, &q, progress)
-	if err != nil {
-		return nil, err
-	}
-	return trace.Run(ctx, q, is.local, is.remote, time.Now())
-}
-
-// followService traces packets to the endpoints of an imported Service, and prints the
-// report.
-func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) error {
-	progress := newProgress(cmd)
-	defer progress.Done()
-	is, err := f.open(ctx, cmd, from, &q, progress)
+	near, far, err := openBoth(ctx, &f.local, &f.remote)
 	if err != nil {
 		return err
 	}
-	service, err := trace.ReadService(ctx, is.cluster, f.service)
+	local, err := f.side(ctx, near, progress)
 	if err != nil {
 		return err
 	}
-	r, err := trace.RunService(ctx, service, q, is.local, is.remote, time.Now())
+	var remote *trace.Side
+	if far != nil {
+		if remote, err = f.side(ctx, *far, progress); err != nil {
+			return err
+		}
+	}
+	if f.service == (trace.ServiceName{}) {
+		r, err := trace.Run(ctx, q, local, remote, time.Now())
+		if err != nil {
+			return err
+		}
+		progress.Done()
+		return f.print(cmd, r, r.Verdict, func(w io.Writer) error { return trace.Table(w, r) })
+	}
+	service, err := trace.ReadService(ctx, near, f.service)
+	if err != nil {
+		return err
+	}
+	r, err := trace.RunService(ctx, service, q, local, remote, time.Now())
 	if err != nil {
 		return err
 	}
@@ -189,16 +173,10 @@ func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from
 	return f.print(cmd, r, r.Verdict, func(w io.Writer) error { return trace.ServiceTable(w, r) })
 }
 
-func (f *traceFlags) side(ctx context.Context, cluster clusterFlags, progress *operator.Progress) (operator.Cluster, *trace.Side, error) {
-	c, err := cluster.open(ctx)
-	if err != nil {
-		return c, nil, err
-	}
-	pods := &trace.Pods{
+func (f *traceFlags) side(ctx context.Context, c operator.Cluster, progress *operator.Progress) (*trace.Side, error) {
+	return trace.Open(ctx, c, &trace.Pods{
 		Client: c.Client, Executor: c.Client, GatewayNamespace: f.gatewayNamespace, NodeNamespace: f.nodeNamespace, Say: progress.Say,
-	}
-	s, err := trace.Open(ctx, c, pods)
-	return c, s, err
+	})
 }
 
 // single traces the packet in the gateway of the socket.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -39,7 +40,7 @@ deletes.`,
 	f.consent.register(c, "delete without asking")
 	namespaceFlag(c, &f.namespace)
 	outputFlag(c, &f.output, "name")
-	c.ValidArgsFunction = namesInNamespaces(serviceExports)
+	c.ValidArgsFunction = namesInNamespaces((*client.Client).ServiceExports)
 	return c
 }
 
@@ -70,17 +71,14 @@ func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "name" {
-		for _, name := range names {
-			fmt.Fprintln(cmd.OutOrStdout(), name)
+	text := eachLine(names)
+	if f.output == "table" {
+		text = ""
+		for _, change := range changes {
+			text += fmt.Sprintf("%s: %s is deleted; the Service stays.\n", c.Name, change.Object())
 		}
-		return nil
 	}
-	var b strings.Builder
-	for _, change := range changes {
-		fmt.Fprintf(&b, "%s: %s is deleted; the Service stays.\n", c.Name, change.Object())
-	}
-	return printResult(cmd, f.output, changes, "%s", b.String())
+	return printResult(cmd, f.output, changes, "%s", text)
 }
 
 // listed joins names of Services.

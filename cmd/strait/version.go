@@ -129,10 +129,7 @@ func (f *versionCommand) read(cmd *cobra.Command) (all []*operator.Versions, err
 	if err != nil {
 		return nil, err
 	}
-	clusters := []operator.Cluster{local}
-	if remote != nil {
-		clusters = append(clusters, *remote)
-	}
+	clusters := operator.Clusters(local, remote)
 	for _, c := range clusters {
 		failed := c.Reach(ctx)
 		var v *operator.Versions

@@ -45,12 +45,8 @@ type Options struct {
 func Run(ctx context.Context, o Options) (*Report, error) {
 	defer o.Progress.Done()
 	var seen Seen
-	clusters := []operator.Cluster{o.Local}
-	if o.Remote != nil {
-		clusters = append(clusters, *o.Remote)
-	}
 	ready := true
-	for _, c := range clusters {
+	for _, c := range operator.Clusters(o.Local, o.Remote) {
 		o.Progress.Say("reading the status of " + c.Name)
 		is := look(ctx, c)
 		ready = ready && is.Err == nil && is.Status.Ready

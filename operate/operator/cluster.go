@@ -34,6 +34,14 @@ type Cluster struct {
 	Changed func(Change)  // called after each write; nil: not called
 }
 
+// Clusters returns the local cluster, and the remote one unless it is nil.
+func Clusters(local Cluster, remote *Cluster) []Cluster {
+	if remote == nil {
+		return []Cluster{local}
+	}
+	return []Cluster{local, *remote}
+}
+
 // within returns a context for one request.
 func (c Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))

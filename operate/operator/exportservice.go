@@ -55,7 +55,7 @@ type ImportIn struct {
 // to the remote cluster it reports their imports there; remote is nil without access.
 // Nothing is written if one of the Services cannot be exported.
 func ExportServices(ctx context.Context, c Cluster, remote *Cluster, o ExportOptions) ([]Export, error) {
-	for _, cluster := range append([]*Cluster{&c}, some(remote)...) {
+	for _, cluster := range Clusters(c, remote) {
 		if err := cluster.checkServicesInstalled(ctx, o.Services[0].Namespace); err != nil {
 			return nil, err
 		}
@@ -92,14 +92,6 @@ func ExportServices(ctx context.Context, c Cluster, remote *Cluster, o ExportOpt
 	}
 	_, err := look(ctx)
 	return all, err
-}
-
-// some returns a list of a value that may be missing.
-func some[T any](value *T) []*T {
-	if value == nil {
-		return nil
-	}
-	return []*T{value}
 }
 
 // checkExportable returns an error with a remedy if a Service cannot be exported.
@@ -157,7 +149,7 @@ func (e *Export) read(ctx context.Context, c Cluster, remote *Cluster, name type
 		e.OfferedTo = append(e.OfferedTo, OfferTo{Peering: p.Name, ClusterID: remoteID(p), LinkUp: linkUp(p)})
 	}
 	e.Imports = []ImportIn{}
-	for _, cluster := range append([]*Cluster{&c}, some(remote)...) {
+	for _, cluster := range Clusters(c, remote) {
 		i, err := cluster.importOf(ctx, name)
 		if err != nil {
 			return err
