@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -60,13 +59,6 @@ type Missing struct {
 	What  string `json:"what"` // name of the missing file
 	Error string `json:"error"`
 }
-
-// Complete reports whether no data is missing.
-func (s *Summary) Complete() bool {
-	return !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return len(c.Missing) > 0 })
-}
-
-type metaCondition = metav1.Condition
 
 // site is the state of reading one cluster.
 type site struct {
@@ -148,23 +140,30 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 	s.kubernetes(ctx)
 	s.services(ctx)
 	s.offloaded(ctx, peerings)
-	var pods []corev1.Pod
+	var pods []*corev1.Pod
 	for i, name := range namespaces {
 		if !slices.Contains(namespaces[:i], name) {
 			pods = append(pods, s.namespace(ctx, name)...)
 		}
 	}
-	read(ctx, s, "default/events.yaml", s.Client.Events("default"), func(l *corev1.EventList) []corev1.Event { return slices.DeleteFunc(l.Items, notOurs) },
-		func(o corev1.Event) any {
-			o.Message = string(s.scanner.redactText([]byte(o.Message)))
-			return allowEvent(o)
-		})
-	s.askPods(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
+	read(ctx, s, "default/events.yaml", s.Client.Events("default"), func(o *corev1.Event) any {
+		if notOurs(o) {
+			return nil
+		}
+		return s.event(o)
+	})
+	s.askPods(ctx, slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
 }
 
 // notOurs reports whether a cluster-scoped event is about an unrelated object.
-func notOurs(e corev1.Event) bool {
+func notOurs(e *corev1.Event) bool {
 	return !strings.HasPrefix(e.InvolvedObject.APIVersion, v1alpha1.GroupVersion.Group+"/") && e.InvolvedObject.Kind != "Node"
+}
+
+// event returns the allowed part of an event.
+func (s *site) event(e *corev1.Event) any {
+	e.Message = string(s.scanner.redactText([]byte(e.Message)))
+	return allowEvent(*e)
 }
 
 // status adds the output of strait status.

@@ -39,26 +39,27 @@ var carried = []schema.GroupVersionResource{
 
 // offloaded reads the pods that run for another cluster or in it, and what the lender has made
 // for them.
-func (s *site) offloaded(ctx context.Context, peerings []v1alpha1.Peering) {
+func (s *site) offloaded(ctx context.Context, peerings []*v1alpha1.Peering) {
 	var lent []string
-	for i := range peerings {
-		p := &peerings[i]
+	for _, p := range peerings {
 		if p.Spec.Lend != nil {
 			lent = append(lent, p.Spec.Lend.Namespaces...)
 		}
 		if p.Spec.Borrow != nil {
 			node := borrower.NodeName(p.Name, p.Spec.Borrow.NodeName)
-			readSome(ctx, s, "offload/pods-of-"+node+".yaml", s.Client.Pods(""), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node},
-				func(l *corev1.PodList) []corev1.Pod { return l.Items }, allowOffloaded)
+			readSelected(ctx, s, "offload/pods-of-"+node+".yaml", s.Client.Pods(""), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}, allowOffloaded)
 		}
 	}
 	if len(lent) == 0 {
 		return
 	}
 	const mine = translate.PeeringLabel
-	readSome(ctx, s, "offload/twins.yaml", s.Client.Pods(""), metav1.ListOptions{LabelSelector: mine}, func(l *corev1.PodList) []corev1.Pod {
-		return slices.DeleteFunc(l.Items, func(o corev1.Pod) bool { return !slices.Contains(lent, o.Namespace) })
-	}, allowOffloaded)
+	readSelected(ctx, s, "offload/twins.yaml", s.Client.Pods(""), metav1.ListOptions{LabelSelector: mine}, func(o *corev1.Pod) any {
+		if !slices.Contains(lent, o.Namespace) {
+			return nil
+		}
+		return allowOffloaded(o)
+	})
 	for _, kind := range carried {
 		s.metadata(ctx, "offload/"+kind.Resource+".yaml", kind, mine, lent)
 	}
@@ -83,7 +84,7 @@ func (s *site) metadata(ctx context.Context, file string, kind schema.GroupVersi
 }
 
 // allowOffloaded keeps of a user's pod what tells where it runs, and why it does not.
-func allowOffloaded(o corev1.Pod) any {
+func allowOffloaded(o *corev1.Pod) any {
 	return corev1.Pod{ObjectMeta: allowMeta(o.ObjectMeta), Spec: corev1.PodSpec{NodeName: o.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: o.Status.Phase, Reason: o.Status.Reason, Message: o.Status.Message, Conditions: o.Status.Conditions, StartTime: o.Status.StartTime}}
 }

@@ -48,7 +48,7 @@ func TestWhatIsOffloadedIsShownWithoutItsContents(t *testing.T) {
 	summary, err := run(t.Context(), &packed, []operator.Cluster{{Name: "context a", Client: c}}, options(), answers)
 	must(t, err)
 	files := unpack(t, packed.Bytes())
-	if !summary.Complete() {
+	if !complete(summary) {
 		t.Errorf("missing %+v", summary.Clusters[0].Missing)
 	}
 	for name, holds := range map[string][]string{

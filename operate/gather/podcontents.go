@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -30,19 +30,19 @@ const (
 )
 
 // askPods reads the logs, the metrics and the kernel state of nodes from Strait's pods.
-func (s *site) askPods(ctx context.Context, pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) {
+func (s *site) askPods(ctx context.Context, pods []*corev1.Pod, nodes []*v1alpha1.NodeAttachment) {
 	pods = s.selectPods(pods, nodes)
 	var all sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
-	for i := range pods {
+	for _, p := range pods {
 		if ctx.Err() != nil {
 			break
 		}
 		turn <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turn }()
-			s.say("%s: pod %s", s.Name, pods[i].Name)
-			s.pod(ctx, &pods[i])
+			s.say("%s: pod %s", s.Name, p.Name)
+			s.pod(ctx, p)
 		})
 	}
 	all.Wait()
@@ -50,16 +50,14 @@ func (s *site) askPods(ctx context.Context, pods []corev1.Pod, nodes []v1alpha1.
 
 // selectPods returns the pods to read: all except the node helpers of ready nodes beyond a
 // limit. The most relevant come first, because the archive may reach its size limit.
-func (s *site) selectPods(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (chosen []corev1.Pod) {
+func (s *site) selectPods(pods []*corev1.Pod, nodes []*v1alpha1.NodeAttachment) (chosen []*corev1.Pod) {
 	notReady := map[string]bool{}
-	for i := range nodes {
-		if !ready(&nodes[i]) {
-			notReady[nodes[i].Name] = true
-		}
+	for _, n := range nodes {
+		notReady[n.Name] = !meta.IsStatusConditionTrue(n.Status.Conditions, v1alpha1.ConditionReady)
 	}
-	var others []corev1.Pod
+	var others []*corev1.Pod
 	for _, p := range pods {
-		if p.Labels[install.ComponentLabel] != install.Node || notReady[p.Spec.NodeName] || s.gatewayNodes[p.Spec.NodeName] || !running(&p) {
+		if p.Labels[install.ComponentLabel] != install.Node || notReady[p.Spec.NodeName] || s.gatewayNodes[p.Spec.NodeName] || !running(p) {
 			chosen = append(chosen, p)
 		} else {
 			others = append(others, p)
@@ -70,10 +68,6 @@ func (s *site) selectPods(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (c
 		s.note("%d more ready nodes were skipped", left)
 	}
 	return append(chosen, others...)
-}
-
-func ready(n *v1alpha1.NodeAttachment) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c metaCondition) bool { return c.Type == v1alpha1.ConditionReady && c.Status == "True" })
 }
 
 // running reports whether commands can run in a pod.
