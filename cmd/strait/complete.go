@@ -136,10 +136,11 @@ func namesOf[T client.Object, L client.List](ctx context.Context, kind *client.K
 	if err != nil {
 		return nil, err
 	}
-	return names, meta.EachListItem(all, func(one runtime.Object) error {
+	err = meta.EachListItem(all, func(one runtime.Object) error {
 		names = append(names, one.(T).GetName())
 		return nil
 	})
+	return names, err
 }
 
 // namesInNamespaces completes NAMESPACE/NAME: first the namespaces, then the names in the

@@ -27,9 +27,9 @@ type gateways struct {
 
 // gatewaysOf returns the gateways' running pods.
 func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gateways, error) {
-	list, err := s.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label + "=" + s.Peering.Name})
+	list, err := operator.List(ctx, s.Cluster, "the pods of gateways", s.Client.Pods(namespace), metav1.ListOptions{LabelSelector: peering.Label + "=" + s.Peering.Name})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+		return nil, err
 	}
 	g := &gateways{client: s.Client, namespace: namespace}
 	for i := range list.Items {

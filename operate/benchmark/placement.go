@@ -53,15 +53,15 @@ func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, 
 
 // joinedNodes returns the nodes of a cluster on which pods reach the other one.
 func joinedNodes(ctx context.Context, s *operator.Side) ([]string, error) {
-	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := operator.List(ctx, s.Cluster, "Nodes", s.Client.Nodes(), metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
+		return nil, err
 	}
-	attached, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	attached, err := s.NodeAttachments(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
+		return nil, err
 	}
-	names := agents.Joined(nodes.Items, attached.Items, s.Network.Status.WithoutNodes)
+	names := agents.Joined(nodes.Items, attached, s.Network.Status.WithoutNodes)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: no node is ready and has a NodeAttachment; check kubectl get nodes,nodeattachments", s.Name)
 	}

@@ -122,7 +122,7 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 	p.Restart = len(p.Changes) > forwards && !is.reloads()
 	_, roleErr := c.ClusterRoles().Get(ctx, roleName, metav1.GetOptions{})
 	_, bindingErr := c.ClusterRoleBindings().Get(ctx, roleName, metav1.GetOptions{})
-	if err := errors.Join(unlessMissing(roleErr), unlessMissing(bindingErr)); err != nil {
+	if err := errors.Join(operator.UnlessMissing(roleErr), operator.UnlessMissing(bindingErr)); err != nil {
 		return nil, fmt.Errorf("read ClusterRole and ClusterRoleBinding %s: %w", roleName, err)
 	}
 	if roleErr == nil || bindingErr == nil {
@@ -220,7 +220,7 @@ func (c *CoreDNS) removeCustom() Change {
 		}
 		precondition := metav1.NewPreconditionDeleteOptions(string(changed.UID))
 		precondition.Preconditions.ResourceVersion = &changed.ResourceVersion
-		return unlessMissing(to.ConfigMaps(c.Namespace).Delete(ctx, changed.Name, *precondition))
+		return operator.UnlessMissing(to.ConfigMaps(c.Namespace).Delete(ctx, changed.Name, *precondition))
 	}}
 }
 
@@ -263,15 +263,8 @@ func (c *CoreDNS) revoke() Change {
 		Diff:   fmt.Sprintf("- ServiceAccount %s/%s may list and watch %s.%s\n", c.Namespace, c.Account, imports, mcsv1beta1.GroupName),
 		apply: func(ctx context.Context, to *client.Client) error {
 			return errors.Join(
-				unlessMissing(to.ClusterRoleBindings().Delete(ctx, roleName, metav1.DeleteOptions{})),
-				unlessMissing(to.ClusterRoles().Delete(ctx, roleName, metav1.DeleteOptions{})))
+				operator.UnlessMissing(to.ClusterRoleBindings().Delete(ctx, roleName, metav1.DeleteOptions{})),
+				operator.UnlessMissing(to.ClusterRoles().Delete(ctx, roleName, metav1.DeleteOptions{})))
 		},
 	}
-}
-
-func unlessMissing(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

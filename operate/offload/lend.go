@@ -121,9 +121,9 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev
 // machines returns the most of CPU and memory that one machine has for pods, and what all of them
 // have. Virtual nodes are no machines.
 func machines(ctx context.Context, c operator.Cluster) (largest, all corev1.ResourceList, err error) {
-	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := operator.List(ctx, c, "Nodes", c.Client.Nodes(), metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, c.Failed("list nodes", err)
+		return nil, nil, err
 	}
 	largest, all = make(corev1.ResourceList), make(corev1.ResourceList)
 	for i := range nodes.Items {
@@ -195,13 +195,13 @@ func freeAddress(ctx context.Context, c operator.Cluster, agent string) (v1alpha
 	if err != nil {
 		return "", err
 	}
-	taken, err := c.Client.AddressClaims().List(ctx, metav1.ListOptions{})
+	taken, err := operator.List(ctx, c, "AddressClaims", c.Client.AddressClaims(), metav1.ListOptions{})
 	if err != nil {
-		return "", c.Failed("read AddressClaims", err)
+		return "", err
 	}
-	mappings, err := c.Client.AddressMappings().List(ctx, metav1.ListOptions{})
+	mappings, err := operator.List(ctx, c, "AddressMappings", c.Client.AddressMappings(), metav1.ListOptions{})
 	if err != nil {
-		return "", c.Failed("read AddressMappings", err)
+		return "", err
 	}
 	var pools []netip.Prefix
 	for _, text := range network.Spec.ExternalCIDRs {

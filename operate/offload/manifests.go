@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/template"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/operate/operator"
@@ -133,7 +132,7 @@ func remove(ctx context.Context, c operator.Cluster, manifest string, v values) 
 		if o.kind == "Namespace" {
 			continue
 		}
-		if err := c.Client.DeletePath(ctx, o.path); err != nil && !apierrors.IsNotFound(err) {
+		if err := operator.UnlessMissing(c.Client.DeletePath(ctx, o.path)); err != nil {
 			return c.Failed("delete "+o.kind+" "+o.name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,9 +40,9 @@ type Unborrowing struct {
 // PlanUnborrow returns what Unborrow removes. The Peering may be gone.
 func PlanUnborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (u Unborrowing, err error) {
 	u = Unborrowing{Cluster: c.Name, Peering: o.Peering, Node: borrower.NodeName(o.Peering, "")}
-	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + o.Peering})
+	nodes, err := operator.List(ctx, c, "Nodes", c.Client.Nodes(), metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + o.Peering})
 	if err != nil {
-		return u, c.Failed("list nodes", err)
+		return u, err
 	}
 	p, err := c.Client.Peerings().Get(ctx, o.Peering, metav1.GetOptions{})
 	switch {
@@ -52,9 +53,9 @@ func PlanUnborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (u
 	case len(nodes.Items) > 0:
 		u.Node = nodes.Items[0].Name
 	}
-	namespaces, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: borrower.OffloadLabel + "=" + o.Peering})
+	namespaces, err := operator.List(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{LabelSelector: borrower.OffloadLabel + "=" + o.Peering})
 	if err != nil {
-		return u, c.Failed("list namespaces", err)
+		return u, err
 	}
 	for _, n := range namespaces.Items {
 		u.Namespaces = append(u.Namespaces, n.Name)
@@ -73,7 +74,7 @@ func Unborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (Unbor
 		return u, err
 	}
 	_, err = c.Client.Nodes().Patch(ctx, u.Node, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{FieldManager: manager})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := operator.UnlessMissing(err); err != nil {
 		return u, c.Failed("cordon node "+u.Node, err)
 	}
 	if !o.Force {
@@ -101,11 +102,11 @@ func Unborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (Unbor
 	if err := untilStopped(ctx, c, v.Agent, o); err != nil {
 		return u, err
 	}
-	if err := c.Client.Nodes().Delete(ctx, u.Node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return u, c.Failed("delete node "+u.Node, err)
+	if err := operator.Delete(ctx, c, "Node", c.Client.Nodes(), u.Node, metav1.DeleteOptions{}); err != nil {
+		return u, err
 	}
-	if err := c.Client.Leases(nodeLeases).Delete(ctx, u.Node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return u, c.Failed("delete the lease of node "+u.Node, err)
+	if err := operator.Delete(ctx, c, "Lease", c.Client.Leases(nodeLeases), u.Node, metav1.DeleteOptions{}); err != nil {
+		return u, err
 	}
 	return u, removeAgent(ctx, c, v.Agent)
 }
@@ -113,9 +114,9 @@ func Unborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (Unbor
 // podsOf returns the pods of a node, without those of DaemonSets, which come back as long as the
 // node exists.
 func podsOf(ctx context.Context, c operator.Cluster, node string) ([]corev1.Pod, error) {
-	pods, err := c.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	pods, err := operator.List(ctx, c, "the pods of node "+node, c.Client.Pods(""), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
-		return nil, c.Failed("list the pods of node "+node, err)
+		return nil, err
 	}
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
 		owner := metav1.GetControllerOf(&p)
@@ -125,12 +126,8 @@ func podsOf(ctx context.Context, c operator.Cluster, node string) ([]corev1.Pod,
 
 // drain evicts the pods of a node until it has none.
 func drain(ctx context.Context, c operator.Cluster, node string, o UnborrowOptions) error {
-	for deadline := time.Now().Add(o.Wait); ; {
+	err := untilNone(ctx, c, o.Wait, o.Say, func() (left []string, err error) {
 		pods, err := podsOf(ctx, c, node)
-		if err != nil || len(pods) == 0 {
-			return err
-		}
-		var left []string
 		for _, pod := range pods {
 			left = append(left, pod.Namespace+"/"+pod.Name)
 			if pod.DeletionTimestamp != nil {
@@ -138,30 +135,24 @@ func drain(ctx context.Context, c operator.Cluster, node string, o UnborrowOptio
 			}
 			err := c.Client.Evict(ctx, pod.Namespace, pod.Name)
 			if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) { // a PodDisruptionBudget may permit it later
-				return c.Failed("evict pod "+pod.Namespace+"/"+pod.Name, err)
+				return nil, c.Failed("evict pod "+pod.Namespace+"/"+pod.Name, err)
 			}
 		}
-		if err := pause(ctx, c, o.Wait, deadline, o.Say, left); err != nil {
-			if time.Now().After(deadline) {
-				err = fmt.Errorf("%w; if the other cluster is lost, add --force: its pods are then removed from this cluster, and may run on there", err)
-			}
-			return err
-		}
+		return left, err
+	})
+	if errors.Is(err, errNotEnded) {
+		err = fmt.Errorf("%w; if the other cluster is lost, add --force: its pods are then removed from this cluster, and may run on there", err)
 	}
+	return err
 }
 
 // untilStopped waits until no pod of an agent runs: it would make its node again.
 func untilStopped(ctx context.Context, c operator.Cluster, agent string, o UnborrowOptions) error {
-	for deadline := time.Now().Add(o.Wait); ; {
-		pods, err := c.Client.Pods(Namespace).List(ctx, metav1.ListOptions{LabelSelector: "strait.dev/agent=" + agent})
-		if err != nil {
-			return c.Failed("list the pods of "+agent, err)
+	return untilNone(ctx, c, o.Wait, o.Say, func() (left []string, err error) {
+		pods, err := operator.List(ctx, c, "the pods of "+agent, c.Client.Pods(Namespace), metav1.ListOptions{LabelSelector: "strait.dev/agent=" + agent})
+		for _, pod := range pods.Items {
+			left = append(left, Namespace+"/"+pod.Name)
 		}
-		if len(pods.Items) == 0 {
-			return nil
-		}
-		if err := pause(ctx, c, o.Wait, deadline, o.Say, []string{Namespace + "/" + pods.Items[0].Name}); err != nil {
-			return err
-		}
-	}
+		return left, err
+	})
 }

@@ -3,6 +3,7 @@ package offload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,9 +43,9 @@ type Unlending struct {
 // PlanUnlend returns what Unlend ends. The Peering may be gone.
 func PlanUnlend(ctx context.Context, c operator.Cluster, o UnlendOptions) (u Unlending, err error) {
 	u = Unlending{Cluster: c.Name, Peering: o.Peering}
-	labelled, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + o.Peering})
+	labelled, err := operator.List(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + o.Peering})
 	if err != nil {
-		return u, c.Failed("list namespaces", err)
+		return u, err
 	}
 	made := make(map[string]bool)
 	var all []string
@@ -113,8 +114,8 @@ func Unlend(ctx context.Context, c operator.Cluster, o UnlendOptions) (Unlending
 			return u, err
 		}
 	}
-	if err := c.Client.AddressMappings().Delete(ctx, v.Agent, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return u, c.Failed("delete AddressMapping "+v.Agent, err)
+	if err := operator.Delete(ctx, c, "AddressMapping", c.Client.AddressMappings(), v.Agent, metav1.DeleteOptions{}); err != nil {
+		return u, err
 	}
 	return u, removeAgent(ctx, c, v.Agent)
 }
@@ -140,63 +141,59 @@ func patchSpec(ctx context.Context, c operator.Cluster, peering string, spec map
 		return err
 	}
 	_, err = c.Client.Peerings().Patch(ctx, peering, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return c.Failed("write Peering "+peering, err)
+	return c.Failed("write Peering "+peering, operator.UnlessMissing(err))
 }
 
 // twins returns the pods of the other cluster in a namespace.
 func twins(ctx context.Context, c operator.Cluster, namespace, peering string) ([]corev1.Pod, error) {
-	pods, err := c.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + peering})
-	if err != nil {
-		return nil, c.Failed("list pods in namespace "+namespace, err)
-	}
-	return pods.Items, nil
+	pods, err := operator.List(ctx, c, "the pods in namespace "+namespace, c.Client.Pods(namespace), metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + peering})
+	return pods.Items, err
 }
 
 // untilEnded waits until all twins have ended. It deletes those that the lender has not: it may be
 // stopped.
 func untilEnded(ctx context.Context, c operator.Cluster, u Unlending, o UnlendOptions) error {
-	for deadline := time.Now().Add(o.Wait); ; {
-		var left []string
+	return untilNone(ctx, c, o.Wait, o.Say, func() (left []string, err error) {
 		for _, namespace := range u.Namespaces {
 			pods, err := twins(ctx, c, namespace, u.Peering)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, pod := range pods {
 				left = append(left, namespace+"/"+pod.Name)
 				if pod.DeletionTimestamp != nil {
 					continue
 				}
-				err := c.Client.Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-				if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-					return c.Failed("delete pod "+pod.Name, err)
+				err := operator.Delete(ctx, c, "pod", c.Client.Pods(namespace), pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+				if err != nil && !apierrors.IsConflict(err) {
+					return nil, err
 				}
 			}
 		}
-		if len(left) == 0 {
-			return nil
-		}
-		if err := pause(ctx, c, o.Wait, deadline, o.Say, left); err != nil {
-			return err
-		}
-	}
+		return left, nil
+	})
 }
 
-// pause waits before pods are looked at again, or returns an error that names those that are left.
-func pause(ctx context.Context, c operator.Cluster, wait time.Duration, deadline time.Time, say func(string), left []string) error {
-	some := strings.Join(left[:min(len(left), 3)], ", ")
-	if time.Now().After(deadline) {
-		return fmt.Errorf("%s: %d pods have not ended after %v, like %s; run the command again with a longer --wait", c.Name, len(left), wait, some)
-	}
-	say(fmt.Sprintf("waiting for %d pods to end, like %s", len(left), some))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(poll):
-		return nil
+// errNotEnded is the error of pods that have not ended in time.
+var errNotEnded = errors.New("run the command again with a longer --wait")
+
+// untilNone waits until no pods are left. The error after the timeout names those that are.
+func untilNone(ctx context.Context, c operator.Cluster, wait time.Duration, say func(string), look func() (left []string, err error)) error {
+	for deadline := time.Now().Add(wait); ; {
+		left, err := look()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		some := strings.Join(left[:min(len(left), 3)], ", ")
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %d pods have not ended after %v, like %s; %w", c.Name, len(left), wait, some, errNotEnded)
+		}
+		say(fmt.Sprintf("waiting for %d pods to end, like %s", len(left), some))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(poll):
+		}
 	}
 }
 
@@ -220,11 +217,7 @@ func empty(ctx context.Context, c operator.Cluster, v values, ours metav1.ListOp
 // release deletes a namespace, or takes the label of the Peering from it.
 func release(ctx context.Context, c operator.Cluster, namespace string, made bool) error {
 	if made {
-		err := c.Client.Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return c.Failed("delete namespace "+namespace, err)
+		return operator.Delete(ctx, c, "namespace", c.Client.Namespaces(), namespace, metav1.DeleteOptions{})
 	}
 	return unlabel(ctx, c, namespace, translate.PeeringLabel)
 }
@@ -232,48 +225,33 @@ func release(ctx context.Context, c operator.Cluster, namespace string, made boo
 // unlabel removes a label of a namespace.
 func unlabel(ctx context.Context, c operator.Cluster, namespace, label string) error {
 	_, err := c.Client.Namespaces().Patch(ctx, namespace, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, label), metav1.PatchOptions{FieldManager: manager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return c.Failed("remove the label "+label+" of namespace "+namespace, err)
+	return c.Failed("remove the label "+label+" of namespace "+namespace, operator.UnlessMissing(err))
 }
 
 // deleteAll deletes the objects that a list selects.
 func deleteAll[T client.Object, L client.List](ctx context.Context, c operator.Cluster, name string, kind *client.Kind[T, L], which metav1.ListOptions) error {
-	all, err := kind.List(ctx, which)
+	all, err := operator.List(ctx, c, "objects of type "+name, kind, which)
 	if err != nil {
-		return c.Failed("list objects of type "+name, err)
+		return err
 	}
 	background := metav1.DeletePropagationBackground
 	return meta.EachListItem(all, func(item runtime.Object) error {
-		o := item.(T)
-		err := kind.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return c.Failed("delete "+name+" "+o.GetName(), err)
+		return operator.Delete(ctx, c, name, kind, item.(T).GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
 	})
 }
 
 // removeAgent removes what an agent has made, and the namespace of the agents if it was the last
 // one.
 func removeAgent(ctx context.Context, c operator.Cluster, agent string) error {
-	if err := c.Client.Secrets(Namespace).Delete(ctx, agent, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return c.Failed("delete Secret "+agent, err)
+	if err := operator.Delete(ctx, c, "Secret", c.Client.Secrets(Namespace), agent, metav1.DeleteOptions{}); err != nil {
+		return err
 	}
-	if err := c.Client.Leases(Namespace).Delete(ctx, agent, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return c.Failed("delete Lease "+agent, err)
+	if err := operator.Delete(ctx, c, "Lease", c.Client.Leases(Namespace), agent, metav1.DeleteOptions{}); err != nil {
+		return err
 	}
-	others, err := c.Client.Deployments(Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return c.Failed("list Deployments in namespace "+Namespace, err)
+	others, err := operator.List(ctx, c, "Deployments in namespace "+Namespace, c.Client.Deployments(Namespace), metav1.ListOptions{})
+	if err != nil || len(others.Items) > 0 {
+		return err
 	}
-	if len(others.Items) > 0 {
-		return nil
-	}
-	err = c.Client.Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return c.Failed("delete namespace "+Namespace, err)
+	return operator.Delete(ctx, c, "namespace", c.Client.Namespaces(), Namespace, metav1.DeleteOptions{})
 }

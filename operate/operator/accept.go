@@ -146,12 +146,9 @@ func (c Cluster) removeInvite(ctx context.Context, p *v1alpha1.Peering, namespac
 	if p.Spec.InviteUntil == nil {
 		return nil
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	err := c.Client.Secrets(namespace).Delete(ctx, peering.InviteSecret(p.Name), metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return c.Failed("delete Secret "+peering.InviteSecret(p.Name), err)
+	if err := Delete(ctx, c, "Secret", c.Client.Secrets(namespace), peering.InviteSecret(p.Name), metav1.DeleteOptions{}); err != nil {
+		return err
 	}
-	_, err = c.applySpec(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
+	_, err := c.applySpec(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
 	return err
 }

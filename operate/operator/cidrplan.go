@@ -61,11 +61,11 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 		plan.Peering = existing.Name
 		listed = func(cidr v1alpha1.CIDR) bool { return peering.Listed(existing, cidr) }
 	}
-	held, err := c.claims(ctx)
+	held, err := List(ctx, c, "AddressClaims", c.Client.AddressClaims(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	plan.Views, err = allocation.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), withSeenAs(wanted, existing), listed)
+	plan.Views, err = allocation.Preview(network, c.apiServers(ctx), held.Items, cmp.Or(plan.Peering, planned), withSeenAs(wanted, existing), listed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot compute mappings: %w", c.Name, err)
 	}
@@ -75,14 +75,12 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 // addRefusals adds the nodes that refuse to route a mapping. Only mappings that were in
 // force are known to them.
 func (c Cluster) addRefusals(ctx context.Context, views []allocation.View) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	list, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	attachments, err := c.NodeAttachments(ctx)
 	if err != nil {
-		return c.Failed("read NodeAttachments", err)
+		return err
 	}
 	for i := range views {
-		for _, a := range list.Items {
+		for _, a := range attachments {
 			for _, conflict := range a.Status.RouteConflicts {
 				if conflict.Refused && conflict.CIDR == views[i].SeenAs {
 					views[i].Refused = append(views[i].Refused, fmt.Sprintf("%s has %s", a.Name, conflict.Destination))
@@ -126,16 +124,6 @@ func withSeenAs(wanted []v1alpha1.CIDR, p *v1alpha1.Peering) (prefixes v1alpha1.
 		}
 	}
 	return prefixes
-}
-
-func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	list, err := c.Client.AddressClaims().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, c.Failed("read AddressClaims", err)
-	}
-	return list.Items, nil
 }
 
 // apiServers returns the addresses of the API server, which the controller reserves.

@@ -182,22 +182,41 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 
 // Reports returns what all gateways of the cluster report.
 func (c Cluster) Reports(ctx context.Context) ([]v1alpha1.GatewayReport, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	list, err := c.Client.GatewayReports(install.GatewayNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, c.Failed("read GatewayReports", err)
-	}
-	return list.Items, nil
+	list, err := List(ctx, c, "GatewayReports", c.Client.GatewayReports(install.GatewayNamespace), metav1.ListOptions{})
+	return list.Items, err
 }
 
 // Peerings returns all Peerings of the cluster, by name.
 func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
+	list, err := List(ctx, c, "Peerings", c.Client.Peerings(), metav1.ListOptions{})
+	return list.Items, err
+}
+
+// NodeAttachments returns those of all nodes of the cluster.
+func (c Cluster) NodeAttachments(ctx context.Context) ([]v1alpha1.NodeAttachment, error) {
+	list, err := List(ctx, c, "NodeAttachments", c.Client.NodeAttachments(), metav1.ListOptions{})
+	return list.Items, err
+}
+
+// List lists objects of a cluster. Its error names what they are.
+func List[T client.Object, L client.List](ctx context.Context, c Cluster, what string, kind *client.Kind[T, L], options metav1.ListOptions) (L, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	list, err := c.Client.Peerings().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, c.Failed("read Peerings", err)
+	list, err := kind.List(ctx, options)
+	return list, c.Failed("read "+what, err)
+}
+
+// Delete deletes an object of a cluster, if it exists. Its error names what it is.
+func Delete[T client.Object, L client.List](ctx context.Context, c Cluster, what string, kind *client.Kind[T, L], name string, options metav1.DeleteOptions) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	return c.Failed("delete "+what+" "+name, UnlessMissing(kind.Delete(ctx, name, options)))
+}
+
+// UnlessMissing returns an error, or nil if it says that an object does not exist.
+func UnlessMissing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	return list.Items, nil
+	return err
 }

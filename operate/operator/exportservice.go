@@ -228,11 +228,9 @@ func UnexportServices(ctx context.Context, c Cluster, names []types.NamespacedNa
 
 // deleteExport deletes a ServiceExport, and no other one of its name.
 func (c Cluster) deleteExport(ctx context.Context, e *mcsv1beta1.ServiceExport) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	err := c.Client.ServiceExports(e.Namespace).Delete(ctx, e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.UID}})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return c.Failed("delete ServiceExport "+nameOf(e).String(), err)
+	err := Delete(ctx, c, "ServiceExport", c.Client.ServiceExports(e.Namespace), e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.UID}})
+	if err != nil {
+		return err
 	}
 	c.changedExport(Deleted, e)
 	return nil

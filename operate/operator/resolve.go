@@ -61,18 +61,16 @@ func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, err
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	nodes, err := c.NodeAttachments(ctx)
 	if err != nil {
-		return nil, c.Failed("read NodeAttachments", err)
+		return nil, err
 	}
-	mappings, err := c.Client.AddressMappings().List(ctx, metav1.ListOptions{})
+	mappings, err := List(ctx, c, "AddressMappings", c.Client.AddressMappings(), metav1.ListOptions{})
 	if err != nil {
-		return nil, c.Failed("read AddressMappings", err)
+		return nil, err
 	}
 	r := &Resolved{Address: address.String(), ClusterID: n.Status.ClusterID}
-	r.Meanings = meanings(address, n, peerings, nodes.Items, mappings.Items)
+	r.Meanings = meanings(address, n, peerings, nodes, mappings.Items)
 	return r, nil
 }
 

@@ -42,16 +42,11 @@ func (c Cluster) checkServicesInstalled(ctx context.Context, namespace string) e
 
 // listAll lists objects. A missing resource type is an error with a remedy.
 func listAll[T client.Object, L client.List](ctx context.Context, c Cluster, what string, kind *client.Kind[T, L], options metav1.ListOptions) (L, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	list, err := kind.List(ctx, options)
+	list, err := List(ctx, c, what, kind, options)
 	if apierrors.IsNotFound(err) {
 		return list, fmt.Errorf("%s: the cluster has no %s: Strait is installed there without Services, or in an earlier version; set services.enabled=true in the values of its chart, and upgrade it", c.Name, what)
 	}
-	if err != nil {
-		return list, c.Failed("read "+what, err)
-	}
-	return list, nil
+	return list, err
 }
 
 func (c Cluster) readServiceObjects(ctx context.Context) (*serviceObjects, error) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -25,12 +23,12 @@ const outAtMost = 3
 
 // readSpread adds to a report what the nodes report about the gateways.
 func (r *Report) readSpread(ctx context.Context, c Cluster) error {
-	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	nodes, err := c.NodeAttachments(ctx)
 	if err != nil {
-		return c.Failed("read NodeAttachments", err)
+		return err
 	}
 	for i := range r.Peerings {
-		r.Peerings[i].addSpread(nodes.Items)
+		r.Peerings[i].addSpread(nodes)
 	}
 	return nil
 }

@@ -37,29 +37,27 @@ var components = []string{install.Controller, install.Node, install.Gateway, ins
 
 // ReadVersions reads the versions of the parts of Strait that are installed.
 func ReadVersions(ctx context.Context, c Cluster) (*Versions, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	v := &Versions{Cluster: c.Name, Parts: []PartVersion{}}
 	mine := metav1.ListOptions{LabelSelector: install.NameLabel + "=" + install.Name}
-	deployments, err := c.Client.Deployments("").List(ctx, mine)
+	deployments, err := List(ctx, c, "Deployments", c.Client.Deployments(""), mine)
 	if err != nil {
-		return nil, c.Failed("list Deployments", err)
+		return nil, err
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		v.add(&d.ObjectMeta, &d.Spec.Template, PartVersion{Pods: wanted(d.Spec.Replicas), Updated: d.Status.UpdatedReplicas, Ready: d.Status.ReadyReplicas})
 	}
-	daemons, err := c.Client.DaemonSets("").List(ctx, mine)
+	daemons, err := List(ctx, c, "DaemonSets", c.Client.DaemonSets(""), mine)
 	if err != nil {
-		return nil, c.Failed("list DaemonSets", err)
+		return nil, err
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
 		v.add(&d.ObjectMeta, &d.Spec.Template, PartVersion{Pods: d.Status.DesiredNumberScheduled, Updated: d.Status.UpdatedNumberScheduled, Ready: d.Status.NumberReady})
 	}
-	sets, err := c.Client.StatefulSets("").List(ctx, mine)
+	sets, err := List(ctx, c, "StatefulSets", c.Client.StatefulSets(""), mine)
 	if err != nil {
-		return nil, c.Failed("list StatefulSets", err)
+		return nil, err
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]

@@ -50,5 +50,5 @@ func TestVersionsOfAClusterThatRefusesSayWhatIsForbidden(t *testing.T) {
 	restricted, err := client.New(cluster.ServiceAccount(t, "default", "restricted"))
 	must(t, err)
 	_, err = ReadVersions(t.Context(), Cluster{Name: "context a", Client: restricted})
-	says(t, err, "context a: list Deployments: ", "forbidden", "use a context with the necessary permissions")
+	says(t, err, "context a: read Deployments: ", "forbidden", "use a context with the necessary permissions")
 }

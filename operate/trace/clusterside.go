@@ -2,12 +2,10 @@ package trace
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -46,12 +44,8 @@ func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
 	if s.Peerings, err = c.Peerings(ctx); err != nil {
 		return nil, err
 	}
-	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w; use a context with the necessary permissions", c.Name, err)
-	}
-	s.Nodes = nodes.Items
-	return s, nil
+	s.Nodes, err = c.NodeAttachments(ctx)
+	return s, err
 }
 
 // withoutNodes reports whether the cluster has no node helpers.

@@ -28,19 +28,18 @@ type clusterState struct {
 // readCluster reads the state of a cluster.
 func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 	g := &clusterState{Side: s, id: string(s.Network.Status.ClusterID), gateway: s.Gateway()}
-	attachments, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
+	var err error
+	if g.attachments, err = s.NodeAttachments(ctx); err != nil {
+		return nil, err
 	}
-	g.attachments = attachments.Items
 	reports, err := s.Reports(ctx)
 	if err != nil {
 		return nil, err
 	}
 	g.reports = peering.Reports(s.Peering, reports)
-	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := operator.List(ctx, s.Cluster, "Nodes", s.Client.Nodes(), metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
+		return nil, err
 	}
 	g.other = otherNode(agents.Joined(nodes.Items, g.attachments, s.Network.Status.WithoutNodes), s.Peering)
 	return g, nil

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/operate/operator"
 )
@@ -48,9 +46,9 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 // Nodes checks whether the nodes of a cluster reach the gateways of the peerings in its report. It returns the checks by
 // the name of the peering.
 func Nodes(ctx context.Context, c operator.Cluster, of *operator.Report) (map[string][]Check, error) {
-	attachments, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	attachments, err := c.NodeAttachments(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w", c.Name, err)
+		return nil, err
 	}
 	peerings, err := c.Peerings(ctx)
 	if err != nil {
@@ -59,7 +57,7 @@ func Nodes(ctx context.Context, c operator.Cluster, of *operator.Report) (map[st
 	checks := make(map[string][]Check)
 	for i := range peerings {
 		if p := &peerings[i]; slices.ContainsFunc(of.Peerings, func(r operator.PeeringReport) bool { return r.Name == p.Name }) {
-			checks[p.Name] = reachable(string(of.ClusterID), p, attachments.Items)
+			checks[p.Name] = reachable(string(of.ClusterID), p, attachments)
 		}
 	}
 	return checks, nil
