@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,76 +121,12 @@ func (p *preparation) step(ctx context.Context) (missing []string, err error) {
 	if err := p.ask(ctx); err != nil {
 		return nil, err
 	}
-	for i := range peerings.Items {
-		missing = append(missing, "Peering "+peerings.Items[i].Name)
-		if err := remove(ctx, p, "Peering", p.Client.Peerings(), &peerings.Items[i]); err != nil {
-			return nil, err
-		}
-	}
-	mappings, err := p.Client.AddressMappings().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list AddressMappings: %w", err)
-	}
-	for i := range mappings.Items {
-		missing = append(missing, "AddressMapping "+mappings.Items[i].Name)
-		if err := remove(ctx, p, "AddressMapping", p.Client.AddressMappings(), &mappings.Items[i]); err != nil {
-			return nil, err
-		}
-	}
-	services, err := p.services(ctx)
-	if err != nil {
-		return nil, err
-	}
-	gateways, err := p.gateways(ctx)
+	objects, err := p.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
 	waiting, err := p.nodes(ctx)
-	return slices.Concat(missing, services, gateways, waiting), err
-}
-
-// remove deletes an object unless it is being deleted.
-func remove[T client.Object, L client.List](ctx context.Context, p *preparation, kind string, all *client.Kind[T, L], object T) error {
-	if object.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	name := kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-	err := all.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove %s: %w", name, err)
-	}
-	if !slices.Contains(p.Removed, name) {
-		p.Removed = append(p.Removed, name)
-	}
-	return nil
-}
-
-// gateways returns the remaining objects of gateways. The garbage collector deletes them
-// after the Peerings that own them.
-func (p *preparation) gateways(ctx context.Context) (there []string, err error) {
-	ours := metav1.ListOptions{LabelSelector: peering.Label}
-	sets, err := p.Client.StatefulSets(p.Gateways).List(ctx, ours)
-	if err != nil {
-		return nil, fmt.Errorf("list StatefulSets in %s: %w", p.Gateways, err)
-	}
-	for i := range sets.Items {
-		there = append(there, "StatefulSet "+sets.Items[i].Name)
-	}
-	services, err := p.Client.Services(p.Gateways).List(ctx, ours)
-	if err != nil {
-		return nil, fmt.Errorf("list Services in %s: %w", p.Gateways, err)
-	}
-	for i := range services.Items {
-		there = append(there, "Service "+services.Items[i].Name)
-	}
-	pods, err := p.Client.Pods(p.Gateways).List(ctx, ours)
-	if err != nil {
-		return nil, fmt.Errorf("list pods in %s: %w", p.Gateways, err)
-	}
-	for i := range pods.Items {
-		there = append(there, "pod "+pods.Items[i].Name)
-	}
-	return there, nil
+	return append(objects, waiting...), err
 }
 
 // nodes returns the nodes that are not detached yet, with the reason.
