@@ -52,6 +52,13 @@ func NodeReady(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
+// PodReady reports whether the condition Ready of a pod is true.
+func PodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 // taints returns 1 for a node with a taint that keeps pods away, otherwise 0.
 func taints(n corev1.Node) int {
 	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }) {

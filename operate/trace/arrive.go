@@ -12,6 +12,7 @@ import (
 	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/operate/agents"
 )
 
 // arrive follows the packet from the tunnel to a host of a side and returns that host. s is
@@ -158,7 +159,7 @@ func (j *packetTrace) enterPod(s *Side, to *location) {
 		j.drop(h, podNotRunning, "the pod is "+string(pod.Status.Phase))
 		return
 	}
-	if !ready(pod) {
+	if !agents.PodReady(pod) {
 		h.Notes = append(h.Notes, "the pod is not ready")
 	}
 	if declared := ports(pod, j.packet.Protocol); len(declared) > 0 && j.packet.Port != hostPort && !slices.Contains(declared, j.packet.Port) {
@@ -176,12 +177,6 @@ func podAt(pods []corev1.Pod, address netip.Addr) (found *corev1.Pod) {
 		}
 	}
 	return found
-}
-
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // ports returns the ports of a protocol that a pod's containers declare.

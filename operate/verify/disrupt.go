@@ -38,13 +38,11 @@ func Disrupt(ctx context.Context, local, remote operator.Cluster, peering string
 	defer cancel()
 	r = &DisruptReport{}
 	defer func() { r.finish(began) }()
-	var states [2]*clusterState
-	for i, s := range []*operator.Side{a, b} {
-		if states[i], err = readCluster(ctx, s); err != nil {
-			return nil, err
-		}
-		r.Clusters = append(r.Clusters, states[i].shape())
+	states, shapes, err := readClusters(ctx, a, b)
+	if err != nil {
+		return nil, err
 	}
+	r.Clusters = shapes
 	sites, err := openBoth(ctx, states, &o)
 	if err != nil {
 		return nil, err

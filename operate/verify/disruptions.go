@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -132,17 +132,13 @@ func awaitPod(ctx context.Context, s *operator.Side, name string, other func(*co
 	defer cancel()
 	for {
 		is, err := s.Client.Pods(install.GatewayNamespace).Get(ctx, name, metav1.GetOptions{})
-		if err == nil && other(is) && podReady(is) {
+		if err == nil && other(is) && agents.PodReady(is) {
 			return nil
 		}
 		if wait := rest(ctx, importPause); wait != nil {
 			return fmt.Errorf("gateway %s is not ready again: %w", name, errors.Join(wait, err))
 		}
 	}
-}
-
-func podReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
 // rotate gives all gateways new keys, and waits until they are used.

@@ -18,7 +18,7 @@ const (
 // settled looks at the Peerings until both are ready, settleTimeout at most. It returns the
 // last checks, and whether any link is up.
 func settled(ctx context.Context, look func(context.Context) ([]Check, bool, error), o *Options) (checks []Check, up bool, err error) {
-	late, told := time.After(settleTimeout), ""
+	late, told := time.Now().Add(settleTimeout), ""
 	for {
 		if checks, up, err = look(ctx); err != nil {
 			return nil, false, err
@@ -29,19 +29,15 @@ func settled(ctx context.Context, look func(context.Context) ([]Check, bool, err
 				missing = c.From + ": " + c.Detail
 			}
 		}
-		if missing == "" {
+		if missing == "" || !time.Now().Before(late) {
 			return checks, up, nil
 		}
 		if missing != told {
 			o.say("waiting for cluster " + missing)
 			told = missing
 		}
-		select {
-		case <-ctx.Done():
-			return nil, false, ctx.Err()
-		case <-late:
-			return checks, up, nil
-		case <-time.After(settlePause):
+		if err := rest(ctx, settlePause); err != nil {
+			return nil, false, err
 		}
 	}
 }

@@ -48,13 +48,11 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 	}
 	r = &Report{MTU: int(min(a.Peering.Status.MTU, b.Peering.Status.MTU)), Checks: checks}
 	defer func() { r.finish(began) }()
-	var states [2]*clusterState
-	for i, s := range []*operator.Side{a, b} {
-		if states[i], err = readCluster(ctx, s); err != nil {
-			return nil, err
-		}
-		r.Clusters = append(r.Clusters, states[i].shape())
+	states, shapes, err := readClusters(ctx, a, b)
+	if err != nil {
+		return nil, err
 	}
+	r.Clusters = shapes
 	if !up {
 		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: states[0].id, To: states[1].id, What: wholeRow, Outcome: Skipped, Detail: "no link between the two clusters is up"})
 		return r, nil
@@ -76,19 +74,39 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 	return r, err
 }
 
-func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [2]*site, err error) {
+// readClusters reads the state of both clusters.
+func readClusters(ctx context.Context, sides ...*operator.Side) (states [2]*clusterState, shapes []ClusterShape, err error) {
+	for i, s := range sides {
+		if states[i], err = readCluster(ctx, s); err != nil {
+			return states, nil, err
+		}
+		shapes = append(shapes, states[i].shape())
+	}
+	return states, shapes, nil
+}
+
+// both calls a function with 0 and 1 at once.
+func both(f func(i int) error) error {
 	var failed [2]error
-	var both sync.WaitGroup
+	var all sync.WaitGroup
+	for i := range failed {
+		all.Go(func() { failed[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(failed[:]...)
+}
+
+func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [2]*site, err error) {
 	// The clusters may use different registries for the same image.
 	images, suffix := [2]string{o.Image, o.RemoteImage}, rand.String(5) // the same namespaces: they share Services
 	if o.RemoteImage == "" {
 		images[1] = o.Image
 	}
-	for i, g := range states {
-		both.Go(func() { sites[i], failed[i] = open(ctx, g, o, images[i], suffix) })
-	}
-	both.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
+	err = both(func(i int) (err error) {
+		sites[i], err = open(ctx, states[i], o, images[i], suffix)
+		return err
+	})
+	if err != nil {
 		return sites, errors.Join(err, closeBoth(context.WithoutCancel(ctx), sites))
 	}
 	sites[0].exchangeAddresses(sites[1])
@@ -97,15 +115,12 @@ func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [
 }
 
 func closeBoth(ctx context.Context, sites [2]*site) error {
-	var failed [2]error
-	var both sync.WaitGroup
-	for i, s := range sites {
-		if s != nil {
-			both.Go(func() { failed[i] = s.close(ctx) })
+	return both(func(i int) error {
+		if sites[i] == nil {
+			return nil
 		}
-	}
-	both.Wait()
-	return errors.Join(failed[:]...)
+		return sites[i].close(ctx)
+	})
 }
 
 // cross runs all checks between two clusters with agents.
@@ -129,13 +144,11 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	}
 	o.say(fmt.Sprintf("running %d checks", total))
 	var done [2][]Check
-	var failed [2]error
-	var both sync.WaitGroup
-	for i, s := range sites {
-		both.Go(func() { done[i], failed[i] = s.carryOut(ctx, plans[i], marker, mtu) })
-	}
-	both.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
+	err := both(func(i int) (err error) {
+		done[i], err = sites[i].carryOut(ctx, plans[i], marker, mtu)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i := range sites {

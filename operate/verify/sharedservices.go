@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +27,10 @@ const (
 // They are deleted with the agents' namespaces, whose names are the same in both clusters.
 func shareServices(ctx context.Context, sites [2]*site) (services [2]map[string]map[family]service, checks []Check) {
 	checks = make([]Check, len(sites))
-	var both sync.WaitGroup
-	for i, s := range sites {
-		both.Go(func() { services[i], checks[i] = s.importServices(ctx, sites[1-i], i) })
-	}
-	both.Wait()
+	_ = both(func(i int) error {
+		services[i], checks[i] = sites[i].importServices(ctx, sites[1-i], i)
+		return nil
+	})
 	return services, checks
 }
 
@@ -121,10 +119,8 @@ func (s *site) imported(ctx context.Context, name string, deadline time.Time) (m
 		if err == nil {
 			return addresses, nil
 		}
-		select {
-		case <-ctx.Done():
+		if rest(ctx, importPause) != nil {
 			return nil, fmt.Errorf("not within %v: %w", importTimeout, err)
-		case <-time.After(importPause):
 		}
 	}
 }

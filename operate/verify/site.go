@@ -102,17 +102,13 @@ func agentName(host, other bool) string {
 
 // close removes the agents, and waits until they are deleted.
 func (s *site) close(ctx context.Context) error {
-	both := make(chan error, 2)
-	for _, c := range []*agents.Group{s.pods, s.hosts} {
-		go func() {
-			if c == nil {
-				both <- nil
-				return
-			}
-			both <- c.End(ctx)
-		}()
-	}
-	return errors.Join(<-both, <-both)
+	return both(func(i int) error {
+		c := []*agents.Group{s.pods, s.hosts}[i]
+		if c == nil {
+			return nil
+		}
+		return c.End(ctx)
+	})
 }
 
 // agentGroup returns the group of an agent.
