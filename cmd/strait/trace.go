@@ -175,7 +175,7 @@ func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string
 
 func (f *traceFlags) side(ctx context.Context, c operator.Cluster, progress *operator.Progress) (*trace.Side, error) {
 	return trace.Open(ctx, c, &trace.Pods{
-		Client: c.Client, Executor: c.Client, GatewayNamespace: f.gatewayNamespace, NodeNamespace: f.nodeNamespace, Say: progress.Say,
+		Client: c.Client, Exec: c.Client.Exec, GatewayNamespace: f.gatewayNamespace, NodeNamespace: f.nodeNamespace, Say: progress.Say,
 	})
 }
 

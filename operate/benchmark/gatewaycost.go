@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/operate/operator"
 )
@@ -44,15 +43,11 @@ func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gatew
 // cpu returns the total CPU time of the gateways' processes since their start.
 func (g *gateways) cpu(ctx context.Context) (all time.Duration, err error) {
 	for _, pod := range g.pods {
-		var page bytes.Buffer
-		err := g.client.Exec(ctx, client.ExecOptions{
-			Namespace: g.namespace, Pod: pod, Container: install.Gateway,
-			Command: []string{install.Binary, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort)}, Stdout: &page, Stderr: io.Discard,
-		})
+		page, err := operator.Exec(g.client.Exec).Metrics(ctx, g.namespace, pod)
 		if err != nil {
 			return 0, fmt.Errorf("metrics of gateway %s: %w", pod, err)
 		}
-		one, err := processCPU(&page)
+		one, err := processCPU(bytes.NewReader(page))
 		if err != nil {
 			return 0, fmt.Errorf("metrics of gateway %s: %w", pod, err)
 		}

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/operator"
 )
@@ -68,7 +67,7 @@ type site struct {
 	since        time.Duration
 	gatewayNodes map[string]bool
 	progress     func(line string)
-	exec         func(context.Context, client.ExecOptions) error
+	exec         operator.Exec
 	logs         func(ctx context.Context, namespace, pod, container string, o corev1.PodLogOptions) (io.ReadCloser, error)
 
 	mu sync.Mutex

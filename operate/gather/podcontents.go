@@ -15,15 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 )
 
 const (
-	atOnce     = 8                // pods that are read concurrently
-	askWithin  = 30 * time.Second // timeout of one command
-	logAtMost  = 4 << 20          // bytes of one container's log, from its end
-	saysAtMost = 16 << 20         // bytes of the output of a command in a pod
+	atOnce    = 8                // pods that are read concurrently
+	askWithin = 30 * time.Second // timeout of one command
+	logAtMost = 4 << 20          // bytes of one container's log, from its end
 	// nodesAtMost is the number of additional nodes that are read: those that are ready and
 	// have no gateway.
 	nodesAtMost = 50
@@ -101,29 +99,13 @@ func (s *site) pod(ctx context.Context, p *corev1.Pod) {
 func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, args ...string) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	stdout, stderr := &bounded{most: saysAtMost}, &bounded{most: 4 << 10}
-	err := s.exec(ctx, client.ExecOptions{Namespace: p.Namespace, Pod: p.Name, Container: container,
-		Command: append([]string{install.Binary}, args...), Stdout: stdout, Stderr: stderr})
+	text, err := s.exec.Strait(ctx, p.Namespace, p.Name, container, args...)
 	if err != nil {
-		if text := bytes.TrimSpace(stderr.Bytes()); len(text) > 0 {
-			err = fmt.Errorf("%w: %s", err, text)
-		}
 		s.recordMissing(file, err)
 	}
-	if stdout.Len() > 0 {
-		s.put(file, s.scanner.redactText(stdout.Bytes()))
+	if len(text) > 0 {
+		s.put(file, s.scanner.redactText(text))
 	}
-}
-
-// bounded stores the beginning of what is written, and discards the rest.
-type bounded struct {
-	bytes.Buffer
-	most int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
-	return len(p), nil
 }
 
 // log adds the end of a container's log as a file.

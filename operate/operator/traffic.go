@@ -1,19 +1,14 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 )
 
@@ -27,7 +22,6 @@ type Traffic struct {
 const (
 	trafficTimeout = 15 * time.Second
 	trafficAtOnce  = 8
-	metricsAtMost  = 4 << 20 // bytes
 )
 
 // ReadTraffic adds to the links what each carried. The gateways have the counters, not their
@@ -37,7 +31,7 @@ func (r *Report) ReadTraffic(ctx context.Context, c Cluster) error {
 	return r.readTraffic(ctx, c, c.Client.Exec)
 }
 
-func (r *Report) readTraffic(ctx context.Context, c Cluster, exec func(context.Context, client.ExecOptions) error) error {
+func (r *Report) readTraffic(ctx context.Context, c Cluster, exec Exec) error {
 	links := make(map[string][]*Link) // by gateway
 	for i := range r.Peerings {
 		for j := range r.Peerings[i].Links {
@@ -53,7 +47,9 @@ func (r *Report) readTraffic(ctx context.Context, c Cluster, exec func(context.C
 		all.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			text, err := metricsOf(ctx, gateway, exec)
+			ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
+			defer cancel()
+			text, err := exec.Metrics(ctx, install.GatewayNamespace, gateway)
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -61,40 +57,12 @@ func (r *Report) readTraffic(ctx context.Context, c Cluster, exec func(context.C
 				return
 			}
 			for _, l := range its {
-				l.Traffic = trafficOf(text, l.Remote)
+				l.Traffic = trafficOf(string(text), l.Remote)
 			}
 		})
 	}
 	all.Wait()
 	return failed
-}
-
-// metricsOf returns the metrics of a gateway.
-func metricsOf(ctx context.Context, gateway string, exec func(context.Context, client.ExecOptions) error) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
-	defer cancel()
-	var out, errs limited
-	err := exec(ctx, client.ExecOptions{
-		Namespace: install.GatewayNamespace, Pod: gateway, Container: install.Gateway, Stdout: &out, Stderr: &errs,
-		Command: []string{install.Binary, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort)},
-	})
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("gateway %s: exec is not permitted: %w; use a context with permission to create pods/exec", gateway, err)
-	case err != nil && errs.Len() > 0:
-		return "", fmt.Errorf("gateway %s: %s", gateway, strings.TrimSpace(errs.String()))
-	case err != nil:
-		return "", fmt.Errorf("gateway %s: %w; check that it runs: kubectl get pods -n %s", gateway, err, install.GatewayNamespace)
-	}
-	return out.String(), nil
-}
-
-// limited stores the beginning of what is written.
-type limited struct{ bytes.Buffer }
-
-func (l *limited) Write(p []byte) (int, error) {
-	l.Buffer.Write(p[:min(len(p), metricsAtMost-l.Len())])
-	return len(p), nil
 }
 
 // linkBytes matches the counters of links; labels of a metric are sorted by name.

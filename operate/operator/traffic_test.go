@@ -58,9 +58,9 @@ func TestAGatewayWhoseTrafficIsNotReadIsNamed(t *testing.T) {
 		says string
 		want string
 	}{
-		"forbidden":   {forbidden, "", "gateway b-1: exec is not permitted: "},
-		"away":        {errors.New("no route"), "", "gateway b-1: no route; check that it runs: kubectl get pods -n strait-gateways"},
-		"no answer":   {errors.New("exit 1"), "strait: connection refused\n", "gateway b-1: strait: connection refused"},
+		"forbidden":   {forbidden, "", "pod strait-gateways/b-1: exec is not permitted: "},
+		"away":        {errors.New("no route"), "", "pod strait-gateways/b-1: no route; check that it runs: kubectl get pods -n strait-gateways"},
+		"no answer":   {errors.New("exit 1"), "strait: connection refused\n", "pod strait-gateways/b-1: strait agent: strait: connection refused (exit 1)"},
 		"not at once": {context.DeadlineExceeded, "", "context deadline exceeded"},
 	} {
 		r := twoLinks()
@@ -79,15 +79,15 @@ func TestAGatewayWhoseTrafficIsNotReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestALongPageOfMetricsIsCut(t *testing.T) {
+func TestALongOutputIsCut(t *testing.T) {
 	t.Parallel()
-	var l limited
+	l := bounded{most: 4 << 20}
 	for range 5 {
 		if n, err := l.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	if l.Len() != metricsAtMost {
+	if l.Len() != l.most {
 		t.Errorf("%d bytes are stored", l.Len())
 	}
 }

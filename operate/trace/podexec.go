@@ -1,13 +1,10 @@
 package trace
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,18 +15,13 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/node"
+	"strait.dev/strait/operate/operator"
 )
-
-// Executor runs a command in a container: a client.Client, or a substitute where there are
-// no kubelets.
-type Executor interface {
-	Exec(ctx context.Context, o client.ExecOptions) error
-}
 
 // Pods implements Asked by running strait in the pods of gateways and node helpers.
 type Pods struct {
-	Client *client.Client
-	Executor
+	Client                          *client.Client
+	Exec                            operator.Exec
 	GatewayNamespace, NodeNamespace string
 
 	Say func(string) // progress; nil: not reported
@@ -69,7 +61,7 @@ func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*no
 				args = append(args, "--from", from.String())
 			}
 			way := new(node.Way)
-			return way, p.ask(ctx, client.ExecOptions{Namespace: helper.Namespace, Pod: helper.Name, Container: install.Node}, args, way)
+			return way, p.ask(ctx, helper.Namespace, helper.Name, install.Node, way, args...)
 		}
 	}
 	return nil, fmt.Errorf("no node helper runs on node %s in namespace %s; check kubectl get pods -n %[2]s -o wide, or set --node-namespace", onNode, p.NodeNamespace)
@@ -82,32 +74,22 @@ func (p *Pods) Gateway(ctx context.Context, name string, q localsocket.TraceQues
 		return nil, err
 	}
 	answer := new(localsocket.TraceAnswer)
-	at := client.ExecOptions{Namespace: p.GatewayNamespace, Pod: name, Container: install.Gateway}
-	return answer, p.ask(ctx, at, []string{"trace", "--socket", install.Socket, "--question", string(question)}, answer)
+	return answer, p.ask(ctx, p.GatewayNamespace, name, install.Gateway, answer, "trace", "--socket", install.Socket, "--question", string(question))
 }
 
 // ask runs strait in a pod, and parses the JSON that it prints.
-func (p *Pods) ask(ctx context.Context, at client.ExecOptions, args []string, into any) error {
+func (p *Pods) ask(ctx context.Context, namespace, pod, container string, into any, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var out, errs bytes.Buffer
-	at.Command, at.Stdout, at.Stderr = append([]string{install.Binary}, args...), &out, &errs
-	where := at.Namespace + "/" + at.Pod
 	if p.Say != nil {
-		p.Say("asking pod " + where)
+		p.Say("asking pod " + namespace + "/" + pod)
 	}
-	err := p.Exec(ctx, at)
-	var exit *client.ExitError
-	switch {
-	case errors.As(err, &exit):
-		return fmt.Errorf("pod %s: strait %s: %s", where, args[0], strings.TrimSpace(errs.String()))
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("pod %s: exec is not permitted: %w; use a context with permission to create pods/exec", where, err)
-	case err != nil:
-		return fmt.Errorf("pod %s: %w; check that it runs: kubectl get pods -n %s", where, err, at.Namespace)
+	out, err := p.Exec.Strait(ctx, namespace, pod, container, args...)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		return fmt.Errorf("pod %s: unexpected answer: %w; use a strait of the version of that pod", where, err)
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("pod %s/%s: unexpected answer: %w; use a strait of the version of that pod", namespace, pod, err)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func hostPort(namespace string) int32 {
 // side returns a cluster as strait trace opens it.
 func (c *cluster) side(t *testing.T) *trace.Side {
 	t.Helper()
-	asked := &trace.Pods{Client: c.admin, Executor: podExec{c}, GatewayNamespace: gatewayNamespace, NodeNamespace: nodeNamespace}
+	asked := &trace.Pods{Client: c.admin, Exec: podExec{c}.Exec, GatewayNamespace: gatewayNamespace, NodeNamespace: nodeNamespace}
 	s, err := trace.Open(t.Context(), commands.Cluster{Name: "cluster " + c.name, Client: c.admin}, asked)
 	must(t, err)
 	return s
