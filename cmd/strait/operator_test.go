@@ -232,7 +232,7 @@ func TestAPeeringIsRotatedAndDeletedAfterDryRuns(t *testing.T) {
 		}
 	}
 	_, stderr, code := output("", "unpeer", "b", "--yes", "--context=a")
-	if want := "strait: context a: there is no Peering b; there are: none\n"; code != exitFailed || stderr != want {
+	if want := "strait: context a: Peering b does not exist; existing Peerings: none\n"; code != exitFailed || stderr != want {
 		t.Errorf("ends with %d and prints %q, want %q", code, stderr, want)
 	}
 }

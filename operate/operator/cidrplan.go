@@ -97,15 +97,7 @@ func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID) (
 		return nil, nil
 	}
 	all, err := c.Peerings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if remoteID(&all[i]) == with {
-			return &all[i], nil
-		}
-	}
-	return nil, nil
+	return withCluster(all, with), err
 }
 
 // withSeenAs returns CIDRs with the seenAs of a Peering, which may be nil.

@@ -385,7 +385,7 @@ func joinTwoClusters(t *testing.T) {
 			t.Errorf("joining again makes the generation %d", got)
 		}
 		_, err = RotateKeys(t.Context(), a.user, "other", soon())
-		says(t, err, "context a: there is no Peering other; there are: b")
+		says(t, err, "context a: Peering other does not exist; existing Peerings: b")
 
 		separate := UnpeerOptions{Name: "b", GatewayNamespace: gatewayNamespace, Waiting: without}
 		wrote(Unpeer(t.Context(), dryA, &dryB, separate), "context a: b deleted", "context b: a deleted")
@@ -400,7 +400,7 @@ func joinTwoClusters(t *testing.T) {
 				t.Errorf("still there: %v, %v", all, err)
 			}
 		}
-		says(t, Unpeer(t.Context(), a.user, &b.user, separate), "there is no Peering b; there are: none")
+		says(t, Unpeer(t.Context(), a.user, &b.user, separate), "Peering b does not exist; existing Peerings: none")
 	})
 
 	part(t, "refused", func() {

@@ -37,11 +37,11 @@ func (r *Report) readOffload(ctx context.Context, c Cluster) error {
 		return err
 	}
 	for i := range r.Peerings {
-		at := slices.IndexFunc(all, func(p v1alpha1.Peering) bool { return p.Name == r.Peerings[i].Name })
-		if at < 0 || all[at].Spec.Lend == nil && all[at].Spec.Borrow == nil {
+		p := named(all, r.Peerings[i].Name)
+		if p == nil || p.Spec.Lend == nil && p.Spec.Borrow == nil {
 			continue
 		}
-		is, err := readOffload(ctx, c, &all[at])
+		is, err := readOffload(ctx, c, p)
 		if apierrors.IsForbidden(err) {
 			is.Unread, err = "the account may not read it", nil
 		}

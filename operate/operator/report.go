@@ -82,8 +82,8 @@ type Range struct {
 func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, reports []v1alpha1.GatewayReport, names []string, now time.Time) (*Report, error) {
 	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []PeeringReport{}}
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("Peering %s does not exist; existing Peerings: %s", name, peeringNames(all))
+		if named(all, name) == nil {
+			return nil, noPeering(name, all)
 		}
 	}
 	for i := range all {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -9,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/nat"
 )
 
 // Meaning is one interpretation of an address in a cluster.
@@ -122,7 +122,7 @@ func (f *finder) peering(p *v1alpha1.Peering) {
 		kind, whose string
 	}{{p.Status.Prefixes, KindRemotePod, "a pod"}, {p.Status.ExternalPrefixes, KindRemoteExternal, "a node, gateway or mapped host"}} {
 		for _, s := range list.seen {
-			there, ok := f.remoteAddress(s)
+			there, ok := mapped(f.address, s.SeenAs, s.CIDR)
 			if !ok {
 				continue
 			}
@@ -164,20 +164,6 @@ func (f *finder) node(n *v1alpha1.NodeAttachment) {
 	}
 }
 
-// remoteAddress is what the remote cluster knows the address as, if it lies in a seen range.
-func (f *finder) remoteAddress(s v1alpha1.SeenPrefix) (netip.Addr, bool) {
-	cidr, err := netip.ParsePrefix(string(s.CIDR))
-	seenAs, err2 := netip.ParsePrefix(string(s.SeenAs))
-	if err != nil || err2 != nil || !seenAs.Contains(f.address) {
-		return netip.Addr{}, false
-	}
-	m, err := nat.NewMap(seenAs, cidr)
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	return m.Translate(f.address), true
-}
-
 func (f *finder) add(m Meaning) { f.found = append(f.found, m) }
 
 func (f *finder) hasAddress(ips []v1alpha1.IP) bool {
@@ -198,8 +184,5 @@ func (f *finder) in(cidrs []v1alpha1.CIDR) (v1alpha1.CIDR, bool) {
 
 // remoteOf returns the remote cluster of a Peering for messages.
 func remoteOf(p *v1alpha1.Peering) string {
-	if id := remoteID(p); id != "" {
-		return string(id)
-	}
-	return p.Name
+	return cmp.Or(string(remoteID(p)), p.Name)
 }

@@ -32,15 +32,10 @@ func RotateKeys(ctx context.Context, c Cluster, name string, w Waiting) (*Rotate
 	if err != nil {
 		return nil, err
 	}
-	var was *v1alpha1.Peering
-	for i := range all {
-		if all[i].Name == name {
-			was = &all[i]
-		}
-	}
+	was := named(all, name)
 	switch {
 	case was == nil:
-		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", c.Name, name, peeringNames(all))
+		return nil, fmt.Errorf("%s: %w", c.Name, noPeering(name, all))
 	case was.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("%s: Peering %s is being deleted", c.Name, name)
 	}

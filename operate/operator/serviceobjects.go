@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -74,54 +77,34 @@ func (c Cluster) readServiceObjects(ctx context.Context) (*serviceObjects, error
 	for _, r := range reports {
 		o.reports[r.Name] = r
 	}
-	exports, err := listAll(ctx, c, "ServiceExports", c.Client.ServiceExports(""), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range exports.Items {
-		e := &exports.Items[i]
-		o.exports[nameOf(e)] = e
-	}
-	imports, err := listAll(ctx, c, "ServiceImports", c.Client.ServiceImports(""), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range imports.Items {
-		one := &imports.Items[i]
-		o.imports[nameOf(one)] = one
-	}
-	exported, err := listAll(ctx, c, "ExportedServices", c.Client.ExportedServices(install.GatewayNamespace), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range exported.Items {
-		record := &exported.Items[i].Spec
-		o.exported[types.NamespacedName{Namespace: record.Namespace, Name: record.Name}] = record
-	}
-	received, err := listAll(ctx, c, "ReceivedServices", c.Client.ReceivedServices(install.GatewayNamespace), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range received.Items {
+	all := metav1.ListOptions{}
+	each(ctx, c, &err, "ServiceExports", c.Client.ServiceExports(""), all, func(e *mcsv1beta1.ServiceExport) { o.exports[nameOf(e)] = e })
+	each(ctx, c, &err, "ServiceImports", c.Client.ServiceImports(""), all, func(i *mcsv1beta1.ServiceImport) { o.imports[nameOf(i)] = i })
+	each(ctx, c, &err, "ExportedServices", c.Client.ExportedServices(install.GatewayNamespace), all, func(e *v1alpha1.ExportedService) {
+		o.exported[types.NamespacedName{Namespace: e.Spec.Namespace, Name: e.Spec.Name}] = &e.Spec
+	})
+	each(ctx, c, &err, "ReceivedServices", c.Client.ReceivedServices(install.GatewayNamespace), all, func(r *v1alpha1.ReceivedService) {
 		name := types.NamespacedName{Namespace: r.Spec.Service.Namespace, Name: r.Spec.Service.Name}
 		o.received[name] = append(o.received[name], r.Spec)
-	}
-	endpoints, err := listAll(ctx, c, "EndpointSlices", c.Client.EndpointSlices(""), metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName + "," + mcsv1beta1.LabelSourceCluster})
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range endpoints.Items {
+	})
+	imported := metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName + "," + mcsv1beta1.LabelSourceCluster}
+	each(ctx, c, &err, "EndpointSlices", c.Client.EndpointSlices(""), imported, func(s *discoveryv1.EndpointSlice) {
 		name := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[mcsv1beta1.LabelServiceName]}
-		o.slices[name] = append(o.slices[name], s)
+		o.slices[name] = append(o.slices[name], *s)
+	})
+	each(ctx, c, &err, "Namespaces", c.Client.Namespaces(), all, func(n *corev1.Namespace) { o.namespaces[n.Name] = true })
+	return o, err
+}
+
+// each calls a function for each object of a list, unless there is an error already.
+func each[T client.Object, L client.List](ctx context.Context, c Cluster, failed *error, what string, kind *client.Kind[T, L], options metav1.ListOptions, do func(T)) {
+	if *failed != nil {
+		return
 	}
-	namespaces, err := listAll(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+	var list L
+	if list, *failed = listAll(ctx, c, what, kind, options); *failed == nil {
+		*failed = meta.EachListItem(list, func(o runtime.Object) error { do(o.(T)); return nil })
 	}
-	for _, n := range namespaces.Items {
-		o.namespaces[n.Name] = true
-	}
-	return o, nil
 }
 
 func nameOf(o metav1.Object) types.NamespacedName {
@@ -130,19 +113,11 @@ func nameOf(o metav1.Object) types.NamespacedName {
 
 // names returns the names of all Services, sorted.
 func (o *serviceObjects) names() []types.NamespacedName {
-	all := map[types.NamespacedName]bool{}
-	for name := range o.exports {
-		all[name] = true
-	}
-	for name := range o.imports {
-		all[name] = true
-	}
-	for name := range o.received {
-		all[name] = true
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b types.NamespacedName) int {
+	all := slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Keys(o.exports)), maps.Keys(o.imports)), maps.Keys(o.received))
+	slices.SortFunc(all, func(a, b types.NamespacedName) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
+	return slices.Compact(all)
 }
 
 // remoteOf returns the ID of the remote cluster of a Peering, or the name of the Peering if

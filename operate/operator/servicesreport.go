@@ -258,45 +258,48 @@ func (o *serviceObjects) exporters(name types.NamespacedName) []ExportingCluster
 	return list
 }
 
-// countImported returns the number of imported endpoints from a cluster. Those of a Service
-// with two IP families are in slices of both, and count once.
-func countImported(all []discoveryv1.EndpointSlice, cluster string) (ready, total int) {
-	byFamily := map[discoveryv1.AddressType][2]int{}
-	for _, s := range all {
-		if s.Labels[mcsv1beta1.LabelSourceCluster] != cluster {
-			continue
-		}
-		n := byFamily[s.AddressType]
-		for _, e := range s.Endpoints {
-			n[1]++
-			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				n[0]++
-			}
-		}
-		byFamily[s.AddressType] = n
+// endpointCount is the number of ready and of all endpoints by IP family: those of a Service with
+// two IP families are in the slices of both, and count once.
+type endpointCount map[discoveryv1.AddressType][2]int
+
+func (n endpointCount) add(family discoveryv1.AddressType, ready bool) {
+	is := n[family]
+	if is[1]++; ready {
+		is[0]++
 	}
-	for _, n := range byFamily {
-		ready, total = max(ready, n[0]), max(total, n[1])
+	n[family] = is
+}
+
+func (n endpointCount) most() (ready, total int) {
+	for _, is := range n {
+		ready, total = max(ready, is[0]), max(total, is[1])
 	}
 	return ready, total
 }
 
+// countImported returns the number of imported endpoints from a cluster.
+func countImported(all []discoveryv1.EndpointSlice, cluster string) (ready, total int) {
+	n := endpointCount{}
+	for _, s := range all {
+		if s.Labels[mcsv1beta1.LabelSourceCluster] != cluster {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			n.add(s.AddressType, e.Conditions.Ready == nil || *e.Conditions.Ready)
+		}
+	}
+	return n.most()
+}
+
 // count takes the number of endpoints from a record.
 func (c *ExportingCluster) count(r *v1alpha1.ServiceRecord) {
-	byFamily := map[discoveryv1.AddressType][2]int{}
+	n := endpointCount{}
 	for _, set := range r.Endpoints {
-		n := byFamily[set.AddressType]
 		for _, e := range set.Endpoints {
-			n[1]++
-			if e.Ready {
-				n[0]++
-			}
+			n.add(set.AddressType, e.Ready)
 		}
-		byFamily[set.AddressType] = n
 	}
-	for _, n := range byFamily {
-		c.Ready, c.Endpoints = max(c.Ready, n[0]), max(c.Endpoints, n[1])
-	}
+	c.Ready, c.Endpoints = n.most()
 }
 
 // peeringServices describes the imports over a Peering.

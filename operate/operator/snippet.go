@@ -24,17 +24,12 @@ func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha
 	if name == "" && len(all) == 1 {
 		name = all[0].Name
 	}
-	var p *v1alpha1.Peering
-	for i := range all {
-		if all[i].Name == name {
-			p = &all[i]
-		}
-	}
+	p := named(all, name)
 	switch {
 	case name == "":
 		return nil, fmt.Errorf("%s: there is not exactly one Peering; specify a name (existing Peerings: %s)", c.Name, peeringNames(all))
 	case p == nil:
-		return nil, fmt.Errorf("%s: Peering %s does not exist; existing Peerings: %s", c.Name, name, peeringNames(all))
+		return nil, fmt.Errorf("%s: %w", c.Name, noPeering(name, all))
 	}
 	gateways, err := c.untilRunning(ctx, p, w)
 	if err != nil {
@@ -49,7 +44,7 @@ func forRemote(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, gateways []v1alp
 		name = name[:40] // an ID has the same alphabet, and may be longer
 	}
 	pods := peering.LocalPrefixes(p, n)
-	there := &v1alpha1.Peering{
+	return &v1alpha1.Peering{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.PeeringSpec{
@@ -59,5 +54,4 @@ func forRemote(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, gateways []v1alp
 			Peers:          asPeers(gateways, nil),
 		},
 	}
-	return there
 }

@@ -34,15 +34,11 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time, wide bool) {
 	if s.ClusterID != "" && string(s.ClusterID) != s.Name {
 		fmt.Fprintf(b, " with cluster %s", s.ClusterID)
 	}
-	if s.Ready {
-		b.WriteString(": ready")
-		if s.MTU > 0 {
-			fmt.Fprintf(b, ", MTU %d", s.MTU)
-		}
-		b.WriteByte('\n')
-	} else {
-		fmt.Fprintf(b, ": not ready: %s\n", s.Missing)
+	b.WriteString(": " + s.state())
+	if s.Ready && s.MTU > 0 {
+		fmt.Fprintf(b, ", MTU %d", s.MTU)
 	}
+	b.WriteByte('\n')
 	var stages columns.Table
 	for _, stage := range s.Stages {
 		stages.Row("  "+marks[stage.State]+" "+stage.Name, cmp.Or(stage.Message, columns.Blank))
@@ -91,35 +87,25 @@ func (s *PeeringReport) linkTable(now time.Time, wide bool) *section {
 	}
 	row([]any{"  LINK", "UP", "RTT", "HANDSHAKE", "PATH-MTU"}, [2]string{"RECEIVED", "SENT"}, "ENDPOINT")
 	for _, l := range s.Links {
-		row([]any{"  " + l.Local + " to " + l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU()}, l.Traffic.columns(), l.Endpoint)
+		row(l.cells(now), l.Traffic.columns(), l.Endpoint)
 	}
 	return table
 }
 
-func (l Link) up() string {
+// cells returns the columns of a link before those of its traffic.
+func (l Link) cells(now time.Time) []any {
+	up, rtt, handshake, pathMTU := "no", "", "never", ""
 	if l.Up {
-		return "yes"
+		up = "yes"
 	}
-	return "no"
-}
-
-func (l Link) rtt() string {
-	if l.RTT == nil {
-		return ""
+	if l.RTT != nil {
+		rtt = l.RTT.Duration.String()
 	}
-	return l.RTT.Duration.String()
-}
-
-func (l Link) handshake(now time.Time) string {
-	if l.LastHandshake == nil {
-		return "never"
+	if l.LastHandshake != nil {
+		handshake = age(now.Sub(l.LastHandshake.Time)) + " ago"
 	}
-	return age(now.Sub(l.LastHandshake.Time)) + " ago"
-}
-
-func (l Link) pathMTU() string {
-	if l.PathMTU == 0 {
-		return ""
+	if l.PathMTU != 0 {
+		pathMTU = fmt.Sprint(l.PathMTU)
 	}
-	return fmt.Sprint(l.PathMTU)
+	return []any{"  " + l.Local + " to " + l.Remote, up, rtt, handshake, pathMTU}
 }

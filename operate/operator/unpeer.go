@@ -63,10 +63,8 @@ func toUnpeer(ctx context.Context, local Cluster, remote *Cluster, name string) 
 		return nil, err
 	}
 	var with v1alpha1.ClusterID
-	for i := range all {
-		if all[i].Name == name {
-			doomed, with = append(doomed, doomedPeering{local, &all[i]}), remoteID(&all[i])
-		}
+	if p := named(all, name); p != nil {
+		doomed, with = append(doomed, doomedPeering{local, p}), remoteID(p)
 	}
 	if remote != nil {
 		there, err := remotePeering(ctx, local, *remote, with)
@@ -78,7 +76,7 @@ func toUnpeer(ctx context.Context, local Cluster, remote *Cluster, name string) 
 		}
 	}
 	if len(doomed) == 0 {
-		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", local.Name, name, peeringNames(all))
+		return nil, fmt.Errorf("%s: %w", local.Name, noPeering(name, all))
 	}
 	return doomed, nil
 }
@@ -101,13 +99,5 @@ func remotePeering(ctx context.Context, local, remote Cluster, with v1alpha1.Clu
 		return nil, fmt.Errorf("%s is cluster %s, but the Peering is with cluster %s; name the context of that cluster", remote.Name, b.Status.ClusterID, with)
 	}
 	all, err := remote.Peerings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if remoteID(&all[i]) == a.Status.ClusterID {
-			return &all[i], nil
-		}
-	}
-	return nil, nil
+	return withCluster(all, a.Status.ClusterID), err
 }

@@ -79,19 +79,14 @@ func (s *PeeringReport) changes(before *PeeringReport) (lines []string) {
 	for _, stage := range s.Stages {
 		at := slices.IndexFunc(before.Stages, func(other Stage) bool { return other.Name == stage.Name })
 		if at < 0 || before.Stages[at].State != stage.State {
-			lines = append(lines, fmt.Sprintf("Peering %s: %s %s", s.Name, marks[stage.State], named(stage)))
+			lines = append(lines, fmt.Sprintf("Peering %s: %s %s", s.Name, marks[stage.State], stage.text()))
 		}
 	}
 	return append(lines, s.linkChanges(before)...)
 }
 
-// named returns the name of a stage, with its message.
-func named(s Stage) string {
-	if s.Message == "" {
-		return s.Name
-	}
-	return s.Name + ": " + s.Message
-}
+// text returns the name of a stage, with its message.
+func (s Stage) text() string { return s.Name + after(": ", s.Message) }
 
 func (s *PeeringReport) linkChanges(before *PeeringReport) (lines []string) {
 	same := func(l Link) func(Link) bool {

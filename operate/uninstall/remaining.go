@@ -19,7 +19,7 @@ import (
 // remaining are the objects that a preparation waits for, like "Service shop/cart".
 type remaining struct {
 	there []string
-	err   error // the first one, after which nothing is looked at
+	err   error // the first one, which ends the search
 }
 
 // objects removes objects, and returns those that remain. The garbage collector deletes objects of
