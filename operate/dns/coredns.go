@@ -279,6 +279,6 @@ func (c *CoreDNS) unforwarded() (all []*nodeLocal) {
 func (c *CoreDNS) reloads() bool {
 	parsed, err := parse(c.text())
 	return err == nil && slices.ContainsFunc(parsed.blocks, func(b serverBlock) bool {
-		return slices.ContainsFunc(b.plugins, func(d *directive) bool { return d.name.text == reloadPlugin })
+		return len(b.named(reloadPlugin)) > 0
 	})
 }

@@ -174,10 +174,7 @@ func (c *corefile) ownServerBlock() (string, error) {
 	}
 	b := c.blocks[i]
 	var at []string
-	for _, d := range b.plugins {
-		if d.name.text != bindPlugin {
-			continue
-		}
+	for _, d := range b.named(bindPlugin) {
 		if d.open != nil || d.odd {
 			return "", fmt.Errorf("line %d: the format of plugin %s is not supported; add a server block for %s with it", d.name.line, bindPlugin, Zone)
 		}
@@ -189,15 +186,18 @@ func (c *corefile) ownServerBlock() (string, error) {
 	return serverBlockText(port, at...), nil
 }
 
-// kubernetes returns the plugins kubernetes of a server block.
-func (b serverBlock) kubernetes() (found []*directive) {
+// named returns the plugins of that name in a server block.
+func (b serverBlock) named(plugin string) (found []*directive) {
 	for _, d := range b.plugins {
-		if d.name.text == pluginName {
+		if d.name.text == plugin {
 			found = append(found, d)
 		}
 	}
 	return found
 }
+
+// kubernetes returns the plugins kubernetes of a server block.
+func (b serverBlock) kubernetes() []*directive { return b.named(pluginName) }
 
 // uncached returns the lines of the plugin cache that exempt the cluster's own zone, as in
 // the Corefile of kubeadm: the plugin kubernetes answers from memory, and what is cached may
@@ -211,8 +211,8 @@ func (b serverBlock) uncached() (lines [][]token) {
 			}
 		}
 	}
-	for _, d := range b.plugins {
-		if d.name.text != cacheName || d.odd {
+	for _, d := range b.named(cacheName) {
+		if d.odd {
 			continue
 		}
 		for _, line := range d.properties {
@@ -238,15 +238,7 @@ func (b serverBlock) covers() bool {
 
 // serves reports whether a plugin kubernetes serves the zone.
 func (d *directive) serves() bool {
-	return !d.odd && d.zone() != nil && d.multicluster() != nil
-}
-
-// zone returns the argument that is the zone, nil if there is none.
-func (d *directive) zone() *token {
-	if i := zoneIndex(d.arguments); i >= 0 {
-		return &d.arguments[i]
-	}
-	return nil
+	return !d.odd && zoneIndex(d.arguments) >= 0 && d.multicluster() != nil
 }
 
 // zoneIndex returns the index of the zone, -1 if there is none.
@@ -299,7 +291,7 @@ func ownBlock(indent string) string {
 func (b serverBlock) removals(text string, d *directive) ([]edit, error) {
 	_, port := address(b.keys[0].text)
 	var at []string
-	if b.has(bindPlugin) {
+	if len(b.named(bindPlugin)) > 0 {
 		at = b.binds()
 	}
 	if own := "\n" + serverBlockText(port, at...); strings.Contains(text, own) {
@@ -310,7 +302,7 @@ func (b serverBlock) removals(text string, d *directive) ([]edit, error) {
 	if len(d.arguments) == 1 {
 		return nil, fmt.Errorf("line %d: the server block of %s is not as strait dns configure wrote it; remove it by hand", b.keys[0].line, b.keys[0].text)
 	}
-	zone := d.zone()
+	zone := d.arguments[zoneIndex(d.arguments)]
 	start := zone.start - len(text[:zone.start]) + len(strings.TrimRight(text[:zone.start], " \t"))
 	if own := ownBlock(indentation(text, d.name.start)); strings.HasPrefix(text[zone.end:], own) {
 		return []edit{{at: start, cut: zone.end + len(own) - start}}, nil

@@ -95,32 +95,18 @@ func (l *nodeLocal) served(own []string) bool {
 	return l.stub || !slices.ContainsFunc(l.keys, func(key string) bool { return !Forwarded(l.config.Data[key], own) })
 }
 
-// configure returns the change that forwards the zone.
-func (l *nodeLocal) configure(own []string) (Change, error) {
-	return l.change(func(text string) (string, error) { return ConfigureForward(text, own) })
-}
-
-// remove returns the change that reverts configure; without changed, there is nothing to
-// revert.
-func (l *nodeLocal) remove() (change Change, changed bool, err error) {
-	change, err = l.change(func(text string) (string, error) { return RemoveForward(text), nil })
-	return change, change.Diff != "", err
-}
-
 // change returns the change of all Corefiles.
 func (l *nodeLocal) change(edit func(string) (string, error)) (Change, error) {
-	object := fmt.Sprintf("ConfigMap %s/%s", l.config.Namespace, l.config.Name)
+	all := Change{Object: objectOf(l.config)}
 	changed := l.config.DeepCopy()
-	all := Change{Object: object, apply: func(ctx context.Context, to *client.Client) error { return update(ctx, to, changed) }}
+	all.apply = func(ctx context.Context, to *client.Client) error { return update(ctx, to, changed) }
 	for _, key := range l.keys {
 		text, err := edit(l.config.Data[key])
 		if err != nil {
-			return Change{}, fmt.Errorf("%s: %s: %w", object, key, err)
+			return Change{}, fmt.Errorf("%s: %s: %w", all.Object, key, err)
 		}
-		if text != changed.Data[key] {
-			all.Diff += diff(object+" "+key, changed.Data[key], text)
-			changed.Data[key] = text
-		}
+		all.Diff += diff(all.Object+" "+key, changed.Data[key], text) // nothing, if they are equal
+		changed.Data[key] = text
 	}
 	return all, nil
 }
@@ -137,7 +123,7 @@ const (
 func (c *corefile) ownBlockOf(own []string) (b serverBlock, zone string, ok bool) {
 	for _, b := range c.blocks {
 		for _, key := range b.keys {
-			if of, _ := address(key.text); slices.Contains(own, of) && b.has(forwardPlugin) {
+			if of, _ := address(key.text); slices.Contains(own, of) && len(b.named(forwardPlugin)) > 0 {
 				return b, of, true
 			}
 		}
@@ -145,14 +131,10 @@ func (c *corefile) ownBlockOf(own []string) (b serverBlock, zone string, ok bool
 	return serverBlock{}, "", false
 }
 
-func (b serverBlock) has(plugin string) bool {
-	return slices.ContainsFunc(b.plugins, func(d *directive) bool { return d.name.text == plugin })
-}
-
 // targets returns where a server block forwards queries of a zone.
 func (b serverBlock) targets(zone string) (all []string) {
-	for _, d := range b.plugins {
-		if d.name.text != forwardPlugin || len(d.arguments) == 0 {
+	for _, d := range b.named(forwardPlugin) {
+		if len(d.arguments) == 0 {
 			continue
 		}
 		if from, _ := address(d.arguments[0].text); within(zone, from) {
@@ -167,11 +149,9 @@ func (b serverBlock) targets(zone string) (all []string) {
 // binds returns the addresses at which a server block receives queries; "" stands for all that
 // no other server block binds.
 func (b serverBlock) binds() (all []string) {
-	for _, d := range b.plugins {
-		if d.name.text == bindPlugin {
-			for _, at := range d.arguments {
-				all = append(all, at.text)
-			}
+	for _, d := range b.named(bindPlugin) {
+		for _, at := range d.arguments {
+			all = append(all, at.text)
 		}
 	}
 	if len(all) == 0 {
@@ -279,11 +259,7 @@ func ConfigureForward(text string, own []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := parse(text)
-	if err == nil {
-		err = c.conflict()
-	}
-	if err != nil {
+	if _, err := parseFree(text); err != nil {
 		return "", err
 	}
 	configured := text + "\n" + block

@@ -83,7 +83,7 @@ func PlanConfigure(ctx context.Context, c *client.Client, o Options) (*Plan, err
 		p.Changes, p.Restart = append(p.Changes, change), !is.reloads()
 	}
 	for _, l := range is.unforwarded() {
-		change, err := l.configure(is.ownZones())
+		change, err := l.change(func(text string) (string, error) { return ConfigureForward(text, is.ownZones()) })
 		if err != nil {
 			return nil, err
 		}
@@ -100,11 +100,11 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 	}
 	p := &Plan{CoreDNS: is}
 	for _, l := range is.locals {
-		change, changed, err := l.remove()
+		change, err := l.change(func(text string) (string, error) { return RemoveForward(text), nil })
 		if err != nil {
 			return nil, err
 		}
-		if changed {
+		if change.Diff != "" {
 			p.Changes = append(p.Changes, change)
 		}
 	}
@@ -114,7 +114,7 @@ func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error)
 	}
 	text, err := Remove(is.text())
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %w", is.Namespace, is.corefile.Name, err)
+		return nil, fmt.Errorf("%s: %w", objectOf(is.corefile), err)
 	}
 	if text != is.text() {
 		p.Changes = append(p.Changes, is.write(text))
@@ -149,7 +149,7 @@ func (c *CoreDNS) configure() (Change, error) {
 	}
 	text, err := Configure(c.text())
 	if err != nil {
-		return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.corefile.Name, c.key, err)
+		return Change{}, fmt.Errorf("%s: %s: %w", objectOf(c.corefile), c.key, err)
 	}
 	return c.write(text), nil
 }
@@ -157,7 +157,7 @@ func (c *CoreDNS) configure() (Change, error) {
 // write returns the change of the Corefile. Another change of the ConfigMap in the meantime
 // is a conflict.
 func (c *CoreDNS) write(text string) Change {
-	object := fmt.Sprintf("ConfigMap %s/%s", c.Namespace, c.corefile.Name)
+	object := objectOf(c.corefile)
 	return Change{Object: object, Diff: diff(object+" "+c.key, c.text(), text), apply: func(ctx context.Context, to *client.Client) error {
 		changed := c.corefile.DeepCopy()
 		changed.Data[c.key] = text
@@ -167,32 +167,25 @@ func (c *CoreDNS) write(text string) Change {
 
 // addCustom returns the change that adds a server block in a file of its own.
 func (c *CoreDNS) addCustom() (Change, error) {
-	parsed, err := parse(c.text())
-	if err == nil {
-		err = parsed.conflict()
-	}
+	parsed, err := parseFree(c.text())
 	if err != nil {
-		return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.corefile.Name, c.key, err)
+		return Change{}, fmt.Errorf("%s: %s: %w", objectOf(c.corefile), c.key, err)
 	}
 	for name, text := range c.custom.Data {
 		if path.Ext(name) != path.Ext(customKey) {
 			continue
 		}
-		other, err := parse(text)
-		if err == nil {
-			err = other.conflict()
-		}
-		if err != nil {
-			return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.custom.Name, name, err)
+		if _, err := parseFree(text); err != nil {
+			return Change{}, fmt.Errorf("%s: %s: %w", objectOf(c.custom), name, err)
 		}
 	}
 	text := serverBlockText(defaultPort)
 	if slices.ContainsFunc(parsed.blocks, func(b serverBlock) bool { return len(b.kubernetes()) > 0 }) {
 		if text, err = parsed.ownServerBlock(); err != nil {
-			return Change{}, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, c.corefile.Name, c.key, err)
+			return Change{}, fmt.Errorf("%s: %s: %w", objectOf(c.corefile), c.key, err)
 		}
 	}
-	object := fmt.Sprintf("ConfigMap %s/%s", c.Namespace, c.custom.Name)
+	object := objectOf(c.custom)
 	return Change{Object: object, Diff: diff(object+" "+customKey, c.custom.Data[customKey], text), apply: func(ctx context.Context, to *client.Client) error {
 		changed := c.custom.DeepCopy()
 		if changed.Data == nil {
@@ -211,7 +204,7 @@ func (c *CoreDNS) addCustom() (Change, error) {
 // removeCustom returns the change that removes the server block, and the ConfigMap if
 // addCustom created it.
 func (c *CoreDNS) removeCustom() Change {
-	object := fmt.Sprintf("ConfigMap %s/%s", c.Namespace, c.custom.Name)
+	object := objectOf(c.custom)
 	return Change{Object: object, Diff: diff(object+" "+customKey, c.custom.Data[customKey], ""), apply: func(ctx context.Context, to *client.Client) error {
 		changed := c.custom.DeepCopy()
 		delete(changed.Data, customKey)
@@ -223,6 +216,18 @@ func (c *CoreDNS) removeCustom() Change {
 		return operator.UnlessMissing(to.ConfigMaps(c.Namespace).Delete(ctx, changed.Name, *precondition))
 	}}
 }
+
+// parseFree is parse of a text in which nothing else serves the zone.
+func parseFree(text string) (*corefile, error) {
+	c, err := parse(text)
+	if err == nil {
+		err = c.conflict()
+	}
+	return c, err
+}
+
+// objectOf names a ConfigMap.
+func objectOf(m *corev1.ConfigMap) string { return "ConfigMap " + m.Namespace + "/" + m.Name }
 
 func update(ctx context.Context, c *client.Client, m *corev1.ConfigMap) error {
 	_, err := c.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: operator.Manager})
