@@ -90,8 +90,7 @@ var raw = map[string]string{
 	"capture.go":    "writes packets",
 	"gather.go":     "writes an archive",
 	"completion.go": "writes a script without text of others",
-	"agentcall.go":  "writes for another process",
-	"agentfetch.go": "writes for another process",
+	"agenthttp.go":  "writes for another process",
 	"benchpeer.go":  "writes for another process",
 }
 

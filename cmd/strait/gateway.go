@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/install"
@@ -103,4 +104,11 @@ func notify(s ...os.Signal) <-chan os.Signal {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, s...)
 	return c
+}
+
+// podLog returns the log of a program in a pod, which is that of client-go too.
+func podLog(cmd *cobra.Command) *slog.Logger {
+	log := newLog(cmd.ErrOrStderr(), slog.LevelInfo)
+	klog.SetSlogLogger(log)
+	return log
 }

@@ -3,7 +3,7 @@
 //
 //	read     state from the API server                  clusterfacts.go, pluginresources.go
 //	DNS      CoreDNS and its configuration              package dns
-//	inspect  pods on the nodes, and UDP between them    nodeagents.go, udpmesh.go, udpbetween.go
+//	inspect  pods on the nodes, and UDP between them    nodeagents.go, udpprobes.go
 //	evaluate facts to findings, without side effects    clusterfindings.go, helperfindings.go, nodefindings.go, pairfindings.go
 //	         of network plugins                         networkplugin.go, calicofindings.go, ciliumfindings.go, podpools.go
 //
