@@ -15,7 +15,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// acceptCommand holds the flags of `strait accept`.
 type acceptCommand struct {
 	cluster clusterFlags
 	options operator.AcceptOptions

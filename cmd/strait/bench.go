@@ -14,7 +14,6 @@ import (
 	"strait.dev/strait/operate/benchmark"
 )
 
-// benchFlags holds the flags of `strait bench`.
 type benchFlags struct {
 	tests, output, file, html string
 	repetitions               int

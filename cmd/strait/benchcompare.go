@@ -73,7 +73,6 @@ func newBenchReport() *cobra.Command {
 	return c
 }
 
-// readRun reads the file of a run.
 func readRun(path string) (*result.Run, error) {
 	r, err := result.ReadFile(path)
 	var at *fs.PathError

@@ -39,7 +39,6 @@ func (f *benchFlags) measureHere(ctx context.Context, cmd *cobra.Command) (*resu
 	return r, failed
 }
 
-// testsHere returns the names of the selected tests of this machine.
 func (f *benchFlags) testsHere(cmd *cobra.Command) (names []string, err error) {
 	tests, err := f.chosen(cmd)
 	for _, t := range tests {
@@ -48,7 +47,6 @@ func (f *benchFlags) testsHere(cmd *cobra.Command) (names []string, err error) {
 	return names, err
 }
 
-// chosen returns the selected tests.
 func (f *benchFlags) chosen(cmd *cobra.Command) ([]bench.Test, error) {
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// peerFlags holds the flags of `strait bench peer`.
 type peerFlags struct {
 	repetitions             int
 	quick, list, all        bool

@@ -17,7 +17,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// benchPeering holds the flags of `strait bench --peering`.
 type benchPeering struct {
 	name             string
 	near, far        clusterFlags

@@ -18,7 +18,6 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// captureFlags holds the flags of `strait capture`.
 type captureFlags struct {
 	cluster   clusterFlags
 	namespace string // of gateways
@@ -140,7 +139,6 @@ func (f *captureFlags) local(ctx context.Context, cmd *cobra.Command) error {
 	return f.write(cmd, packets)
 }
 
-// captureProgress is how often the progress is printed.
 const captureProgress = time.Second
 
 // write copies packets to the file and prints a summary.
@@ -200,7 +198,6 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 	}
 }
 
-// captureSummary returns the last line of a capture.
 func captureSummary(packets, bytes int, lost uint64) string {
 	text := fmt.Sprintf("%d packets, %d bytes, ", packets, bytes)
 	if lost == 0 {

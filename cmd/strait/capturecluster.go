@@ -106,7 +106,6 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 	return err
 }
 
-// farCommand returns the command that runs in the pod.
 func (f *captureFlags) farCommand() []string {
 	return []string{
 		install.Binary, "capture", "--socket", install.Socket, "--until-eof", "--file", "-",
@@ -116,7 +115,6 @@ func (f *captureFlags) farCommand() []string {
 	}
 }
 
-// farError explains an error of the command in a pod.
 func farError(pod *corev1.Pod, err error, stderr string) error {
 	where := pod.Namespace + "/" + pod.Name
 	var exit *client.ExitError

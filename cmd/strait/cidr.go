@@ -21,7 +21,6 @@ func newCIDR() *cobra.Command {
 	}, newCIDRPlan())
 }
 
-// planCommand holds the flags of `strait cidr plan`.
 type planCommand struct {
 	cluster, remote clusterFlags
 	prefixes        []string

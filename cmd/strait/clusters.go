@@ -121,7 +121,6 @@ func chooseBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluste
 	return a, &b, err
 }
 
-// newProgress returns the progress of a command, on standard error.
 func newProgress(cmd *cobra.Command) *operator.Progress {
 	return operator.NewProgress(cmd.ErrOrStderr(), terminalOf(cmd.ErrOrStderr()))
 }

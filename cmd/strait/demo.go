@@ -97,7 +97,6 @@ func demoDocument(ctx context.Context, d *demo.Demo, serve bool, format string, 
 	return failed
 }
 
-// verdict returns the error of a run.
 func verdict(ctx context.Context, r *demo.Report) error {
 	switch {
 	case r.Passed:

@@ -9,7 +9,6 @@ import (
 	"strait.dev/strait/operate/diagnose"
 )
 
-// diagnoseCommand holds the flags of `strait diagnose`.
 type diagnoseCommand struct {
 	cluster, remote clusterFlags
 	noPods          bool

@@ -150,7 +150,6 @@ func (f *dnsChange) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// printChanges writes a plan as text.
 func printChanges(w io.Writer, cluster string, plan *dns.Plan) {
 	if len(plan.Changes) == 0 {
 		fmt.Fprintf(w, "%s: nothing to change\n", cluster)
@@ -161,7 +160,6 @@ func printChanges(w io.Writer, cluster string, plan *dns.Plan) {
 	}
 }
 
-// dnsCheck holds the flags of `strait dns check`.
 type dnsCheck struct {
 	dnsFlags
 	image  string

@@ -12,7 +12,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// exportCommand holds the flags of `strait export`.
 type exportCommand struct {
 	local, remote clusterFlags
 	namespace     string
@@ -53,7 +52,6 @@ strait unexport ends the export.`,
 	return c
 }
 
-// namespaceFlag registers the namespace of the Services that arguments name.
 func namespaceFlag(c *cobra.Command, namespace *string) {
 	c.Flags().StringVar(namespace, "namespace", "", "namespace of the Services (default: that of the context)")
 }

@@ -18,7 +18,6 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// gatewayFlags holds the flags of `strait gateway`.
 type gatewayFlags struct {
 	path, socket string
 	check, debug bool

@@ -19,7 +19,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// gatherCommand holds the flags of `strait gather`.
 type gatherCommand struct {
 	cluster, remote                 clusterFlags
 	file, size                      string

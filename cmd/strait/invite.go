@@ -15,7 +15,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// inviteCommand holds the flags of `strait invite`.
 type inviteCommand struct {
 	cluster clusterFlags
 	options operator.InviteOptions
@@ -129,7 +128,6 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	return printResult(cmd, f.output, invitation{name, invite.ClusterID, invite.NotAfter, token}, "%s\n", token)
 }
 
-// parseCIDRs parses the prefixes of a flag for an object.
 func parseCIDRs[C ~string](cmd *cobra.Command, flag string, texts []string) (all []C, err error) {
 	prefixes, err := parsePrefixes(cmd, flag, texts)
 	for _, p := range prefixes {
@@ -138,7 +136,6 @@ func parseCIDRs[C ~string](cmd *cobra.Command, flag string, texts []string) (all
 	return all, err
 }
 
-// parsePrefixes parses the prefixes of a flag.
 func parsePrefixes(cmd *cobra.Command, flag string, texts []string) (all []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)

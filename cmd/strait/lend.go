@@ -117,13 +117,11 @@ other pods of this cluster, if its network plugin enforces policies.`,
 	return c
 }
 
-// agentFlags registers the flags of commands that make an agent.
 func agentFlags(c *cobra.Command, image *string, wait *time.Duration) {
 	c.Flags().StringVar(image, "image", *image, "image of the agent")
 	c.Flags().DurationVar(wait, "wait", *wait, "how long to wait until the agent runs")
 }
 
-// planFlag registers the flag --dry-run of a command that applies YAML.
 func planFlag(c *cobra.Command, dry *bool) {
 	c.Flags().BoolVar(dry, "dry-run", false, "print the objects that would be applied, as YAML, and exit")
 }
@@ -136,7 +134,6 @@ func checkPlan(cmd *cobra.Command, output string, dry bool) error {
 	return nil
 }
 
-// printPlan prints the objects of a plan.
 func printPlan(cmd *cobra.Command) func(offload.Plan, error) error {
 	return func(plan offload.Plan, err error) error {
 		if err == nil {

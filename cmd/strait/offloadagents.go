@@ -38,7 +38,6 @@ func (f *offloadAgent) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// serve serves health and metrics.
 func (f *offloadAgent) serve(o health.Options) (*health.Server, error) {
 	o.Listen = f.health
 	server, err := health.Serve(o)

@@ -10,7 +10,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// peerCommand holds the flags of `strait peer`.
 type peerCommand struct {
 	local, remote clusterFlags
 	options       operator.JoinOptions

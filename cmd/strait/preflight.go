@@ -13,7 +13,6 @@ import (
 	"strait.dev/strait/operate/preflight"
 )
 
-// preflightCommand holds the flags of `strait preflight`.
 type preflightCommand struct {
 	cluster, remote clusterFlags
 	image           string

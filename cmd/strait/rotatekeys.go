@@ -8,7 +8,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// rotateKeysCommand holds the flags of `strait rotate-keys`.
 type rotateKeysCommand struct {
 	cluster clusterFlags
 	dry     dryRun

@@ -15,7 +15,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// servicesCommand holds the flags of `strait services`.
 type servicesCommand struct {
 	local, remote clusterFlags
 	namespace     string
@@ -100,7 +99,6 @@ func namesInReport(r *operator.ServicesReport) (names []string) {
 	return slices.Compact(names)
 }
 
-// eachLine prints each value on a line of its own.
 func eachLine[T any](values []T) string {
 	var b strings.Builder
 	for _, v := range values {

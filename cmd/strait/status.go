@@ -12,7 +12,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// statusCommand holds the flags of `strait status`.
 type statusCommand struct {
 	cluster   clusterFlags
 	wait      time.Duration // 0: do not wait

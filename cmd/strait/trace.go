@@ -22,7 +22,6 @@ import (
 	"strait.dev/strait/operate/trace"
 )
 
-// traceFlags holds the flags of `strait trace`.
 type traceFlags struct {
 	local, remote                   clusterFlags
 	to, from, protocol, output      string
@@ -33,7 +32,6 @@ type traceFlags struct {
 	fromTunnel                      bool
 }
 
-// protocols are the values of --protocol.
 var protocols = []string{gateway.TCP, gateway.UDP, gateway.ICMP}
 
 func newTrace() *cobra.Command {

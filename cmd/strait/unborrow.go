@@ -9,7 +9,6 @@ import (
 	"strait.dev/strait/operate/offload"
 )
 
-// unborrowCommand holds the flags of `strait unborrow`.
 type unborrowCommand struct {
 	cluster clusterFlags
 	options offload.UnborrowOptions

@@ -11,7 +11,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// unexportCommand holds the flags of `strait unexport`.
 type unexportCommand struct {
 	cluster   clusterFlags
 	namespace string
@@ -81,7 +80,6 @@ func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
 	return printResult(cmd, f.output, changes, "%s", text)
 }
 
-// listed joins names of Services.
 func listed(names []types.NamespacedName) string {
 	var all []string
 	for _, name := range names {

@@ -12,7 +12,6 @@ import (
 	"strait.dev/strait/operate/uninstall"
 )
 
-// uninstallCommand holds the flags of `strait uninstall`.
 type uninstallCommand struct {
 	cluster   clusterFlags
 	prepare   bool
@@ -109,7 +108,6 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 	return errors.Join(err, printResult(cmd, f.output, is, "%s", text))
 }
 
-// describeDeletions says what a preparation would delete.
 func describeDeletions(is *uninstall.Prepared) string {
 	var b strings.Builder
 	for _, one := range is.Removed {
@@ -121,7 +119,6 @@ func describeDeletions(is *uninstall.Prepared) string {
 	return b.String()
 }
 
-// describePrepared is the result of a preparation as text.
 func describePrepared(is *uninstall.Prepared, done bool) string {
 	var b strings.Builder
 	for _, one := range is.Removed {

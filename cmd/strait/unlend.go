@@ -9,7 +9,6 @@ import (
 	"strait.dev/strait/operate/offload"
 )
 
-// unlendCommand holds the flags of `strait unlend`.
 type unlendCommand struct {
 	cluster clusterFlags
 	options offload.UnlendOptions

@@ -11,7 +11,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// unpeerCommand holds the flags of `strait unpeer`.
 type unpeerCommand struct {
 	local, remote clusterFlags
 	options       operator.UnpeerOptions

@@ -50,7 +50,6 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
-// noArguments accepts no argument.
 func noArguments(cmd *cobra.Command, given []string) error { return tooMany(cmd, given, 0) }
 
 // group adds subcommands to a command that does nothing without one.
@@ -287,7 +286,6 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// either lists names in quotation marks, as alternatives.
 func either(names []string) string {
 	var quoted []string
 	for _, name := range names {

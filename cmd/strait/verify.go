@@ -15,7 +15,6 @@ import (
 	"strait.dev/strait/operate/verify"
 )
 
-// verifyCommand holds the flags of `strait verify`.
 type verifyCommand struct {
 	local, remote clusterFlags
 	options       verify.Options

@@ -59,13 +59,11 @@ func versionOf(linked, module string) string {
 	return linked
 }
 
-// versionLine is what `strait --version` prints.
 func versionLine() string {
 	b := thisBuild()
 	return fmt.Sprintf("strait %s (%s, %s)", b.Version, b.Go, b.Platform)
 }
 
-// versionCommand holds the flags of `strait version`.
 type versionCommand struct {
 	cluster, remote clusterFlags
 	client          bool

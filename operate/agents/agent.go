@@ -29,7 +29,6 @@ type Agent struct {
 	Ports   []corev1.ContainerPort // declared ports, for people and policies
 }
 
-// container is the name of the only container of an agent.
 const container = "agent"
 
 // label is the label of all namespaces of agents; its value is their purpose.

@@ -10,7 +10,6 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// virtual returns the names of virtual nodes.
 func virtual(nodes []corev1.Node) (names []string) {
 	for i := range nodes {
 		if install.IsVirtual(&nodes[i]) {

@@ -17,14 +17,12 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// gateways are the gateways of one side of the peering.
 type gateways struct {
 	client    *client.Client
 	namespace string
 	pods      []string
 }
 
-// gatewaysOf returns the gateways' running pods.
 func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gateways, error) {
 	list, err := operator.List(ctx, s.Cluster, "the pods of gateways", s.Client.Pods(namespace), metav1.ListOptions{LabelSelector: peering.Label + "=" + s.Peering.Name})
 	if err != nil {

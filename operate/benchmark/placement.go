@@ -20,12 +20,10 @@ const (
 	farPod    = "far"
 )
 
-// placement contains the pods of a run.
 type placement struct {
 	near, direct, far podEnd
 }
 
-// podEnd is a pod that sends and receives.
 type podEnd struct {
 	crew  *agents.Group
 	agent string
@@ -68,7 +66,6 @@ func joinedNodes(ctx context.Context, s *operator.Side) ([]string, error) {
 	return names, nil
 }
 
-// setAddresses sets the addresses that the pods use for each other.
 func (p *placement) setAddresses(a, b *operator.Side) (err error) {
 	near, err1 := ipv4(p.near)
 	direct, err2 := ipv4(p.direct)

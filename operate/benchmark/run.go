@@ -94,7 +94,6 @@ func (o *Options) costs(ctx context.Context, a, b *operator.Side) (func(context.
 	}, errors.Join(err1, err2)
 }
 
-// chosen returns the selected tests.
 func (o *Options) chosen(mtu int) (some []Test) {
 	for _, t := range Tests(mtu) {
 		if o.Only == nil || o.Only.MatchString(t.Name) {
@@ -112,7 +111,6 @@ func Names(mtu int) (all string) {
 	return all
 }
 
-// step is one measurement.
 type step struct {
 	test    Test
 	subject string

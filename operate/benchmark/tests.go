@@ -26,7 +26,6 @@ type Test struct {
 	measure func(ctx context.Context, w *path, l durations) (map[string]float64, error)
 }
 
-// durations are the durations of single measurements.
 type durations struct{ streams, trial, roundTrips time.Duration }
 
 var (

@@ -8,13 +8,11 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// end is a traffic process in a pod.
 type end struct {
 	*traffic.Client
 	ended chan struct{} // closed when the process has exited
 }
 
-// pipe combines both directions of a connection.
 type pipe struct {
 	io.Reader
 	io.Writer

@@ -68,7 +68,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report(seen, o.NoPods), err
 }
 
-// look reads the objects of a cluster.
 func look(ctx context.Context, c operator.Cluster) ClusterSeen {
 	is := ClusterSeen{Name: c.Name}
 	if is.Status, is.Err = operator.ReadReport(ctx, c, nil); is.Err != nil {
@@ -78,7 +77,6 @@ func look(ctx context.Context, c operator.Cluster) ClusterSeen {
 	return is
 }
 
-// report returns the report of what was seen.
 func report(seen Seen, noPods bool) *Report {
 	r := &Report{Schema: Schema, Causes: Causes(seen), Checks: Checks{NoPods: noPods}}
 	if r.Causes == nil {

@@ -44,7 +44,6 @@ type CoreDNS struct {
 // customKey is the key of a server block in CoreDNS.custom.
 const customKey = "strait.server"
 
-// text returns the Corefile.
 func (c *CoreDNS) text() string { return c.corefile.Data[c.key] }
 
 // Find returns the CoreDNS of a cluster. The error for a cluster whose DNS server cannot be
@@ -75,7 +74,6 @@ func Find(ctx context.Context, c *client.Client, o Options) (*CoreDNS, error) {
 	return is, err
 }
 
-// findDeployment returns the Deployment of the DNS server.
 func findDeployment(ctx context.Context, c *client.Client, o Options) (*appsv1.Deployment, error) {
 	if o.Deployment != "" {
 		d, err := c.Deployments(o.Namespace).Get(ctx, o.Deployment, metav1.GetOptions{})

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// token is one word in a Corefile.
 type token struct {
 	text       string // without quotes
 	start, end int    // the bytes of the Corefile that contain it
@@ -110,13 +109,11 @@ func word(text string, start, line int) (t token, next int) {
 	return t, i
 }
 
-// serverBlock is a server block of a Corefile.
 type serverBlock struct {
 	keys    []token // its addresses
 	plugins []*directive
 }
 
-// directive is the configuration of a plugin in a server block.
 type directive struct {
 	name        token
 	arguments   []token
@@ -125,7 +122,6 @@ type directive struct {
 	odd         bool      // it continues in a way that no plugin reads
 }
 
-// corefile is the structure of a Corefile.
 type corefile struct {
 	blocks  []serverBlock // without snippets
 	imports []string      // files that are imported outside of server blocks

@@ -319,7 +319,6 @@ func indentation(text string, at int) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// edit is the change of a text at one place.
 type edit struct {
 	at, cut int
 	insert  string

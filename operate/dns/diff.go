@@ -76,7 +76,6 @@ func diff(name, before, after string) string {
 	return out.String()
 }
 
-// lines returns the lines of a text.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	if all[len(all)-1] == "" {

@@ -20,7 +20,6 @@ import (
 // know the zone of imported Services. So that zone needs a server block of its own, which
 // forwards as the block of the cluster's own zone does.
 
-// nodeLocal is a NodeLocal DNSCache.
 type nodeLocal struct {
 	set    string // its DaemonSet, as namespace/name
 	config *corev1.ConfigMap
@@ -237,7 +236,6 @@ func forwardBlock(text string, own []string) (string, error) {
 	return b.String(), nil
 }
 
-// words returns a line of a Corefile.
 func words(first token, rest []token) string {
 	all := []string{first.text}
 	for _, t := range rest {

@@ -44,7 +44,6 @@ func (a *archive) add(path string, body []byte, always bool) error {
 	return a.write(packed)
 }
 
-// end writes the end of the archive.
 func (a *archive) end() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +62,6 @@ func (a *archive) write(packed []byte) error {
 	return err
 }
 
-// pack returns a file as compressed archive member.
 func (a *archive) pack(path string, body []byte) ([]byte, error) {
 	var plain bytes.Buffer
 	w := tar.NewWriter(&plain)

@@ -159,13 +159,11 @@ func notOurs(e *corev1.Event) bool {
 	return !strings.HasPrefix(e.InvolvedObject.APIVersion, v1alpha1.GroupVersion.Group+"/") && e.InvolvedObject.Kind != "Node"
 }
 
-// event returns the allowed part of an event.
 func (s *site) event(e *corev1.Event) any {
 	e.Message = string(s.scanner.redactText([]byte(e.Message)))
 	return allowEvent(*e)
 }
 
-// status adds the output of strait status.
 func (s *site) status(ctx context.Context) {
 	report, err := operator.ReadReport(ctx, s.Cluster, nil)
 	if err != nil {
@@ -206,7 +204,6 @@ func (s *site) note(format string, values ...any) {
 	s.is.Notes = append(s.is.Notes, fmt.Sprintf(format, values...))
 }
 
-// say reports progress.
 func (s *site) say(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

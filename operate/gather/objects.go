@@ -66,7 +66,6 @@ func withMeta[T client.Object](o T) any {
 	return o
 }
 
-// yaml adds a value as a YAML file.
 func (s *site) yaml(file string, value any) {
 	text, err := yaml.Marshal(value)
 	if err != nil {
@@ -159,12 +158,10 @@ type definition struct {
 	} `json:"status"`
 }
 
-// ours keeps those of Strait and of the Multi-Cluster Services API.
 func (d *definitions) ours() {
 	d.Items = slices.DeleteFunc(d.Items, func(one definition) bool { return !slices.Contains(shownGroups, one.Spec.Group) })
 }
 
-// json adds a value as a JSON file.
 func (s *site) json(file string, value any) {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -95,7 +95,6 @@ func (s *site) pod(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// ask adds the output of strait in a container as a file.
 func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, args ...string) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -54,7 +54,6 @@ func (s *scanner) addPublic(keys ...v1alpha1.PublicKey) {
 	}
 }
 
-// addSecret registers the content of a Secret.
 func (s *scanner) addSecret(content []byte) {
 	content = bytes.TrimSpace(content)
 	if len(content) < leastSecret || s.public[string(content)] {
@@ -178,7 +177,6 @@ func (s *scanner) hex(before, run []byte) []byte {
 	return []byte(redacted)
 }
 
-// publicKeys returns the public keys in a Peering.
 func publicKeys(p *v1alpha1.Peering) (keys []v1alpha1.PublicKey) {
 	for _, peer := range p.Spec.Peers {
 		keys = append(keys, peer.PublicKey)
@@ -189,7 +187,6 @@ func publicKeys(p *v1alpha1.Peering) (keys []v1alpha1.PublicKey) {
 	return append(keys, announcedKeys(p.Status.Announcement)...)
 }
 
-// reportedKeys returns the public keys in a GatewayReport.
 func reportedKeys(r *v1alpha1.GatewayReport) []v1alpha1.PublicKey {
 	return append(announcedKeys(r.Status.Announcement), r.Status.PublicKey, r.Status.NextPublicKey)
 }

@@ -71,5 +71,4 @@ func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan
 	return plan, p, plan.add(v, "agents.yaml", "runtimeclass.yaml")
 }
 
-// runtimeClass returns the name of a Peering's RuntimeClass.
 func runtimeClass(peering string) string { return "strait-" + peering }

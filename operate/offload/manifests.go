@@ -23,7 +23,6 @@ var files embed.FS
 
 var manifests = template.Must(template.New("").Option("missingkey=error").ParseFS(files, "manifests/*.yaml"))
 
-// values are those of the manifests.
 type values struct {
 	Namespace string // of the agents
 	Agent     string // name of the agent and of its objects
@@ -59,13 +58,11 @@ var paths = map[string]string{
 	"RuntimeClass":       "/apis/node.k8s.io/v1/runtimeclasses",
 }
 
-// object is an object of a manifest.
 type object struct {
 	kind, name, path string
 	text             []byte
 }
 
-// objects returns the objects of a manifest.
 func objects(manifest string, v values) (all []object, err error) {
 	var text bytes.Buffer
 	if err := manifests.ExecuteTemplate(&text, manifest, v); err != nil {
@@ -91,7 +88,6 @@ func objects(manifest string, v values) (all []object, err error) {
 // Plan are objects that a command applies, in this order.
 type Plan []object
 
-// add adds the objects of manifests.
 func (p *Plan) add(v values, names ...string) error {
 	for _, manifest := range names {
 		all, err := objects(manifest, v)
@@ -103,7 +99,6 @@ func (p *Plan) add(v values, names ...string) error {
 	return nil
 }
 
-// apply applies all objects.
 func (p Plan) apply(ctx context.Context, c operator.Cluster) error {
 	for _, o := range p {
 		if err := c.Client.ApplyYAML(ctx, o.path, o.text, manager); err != nil {

@@ -19,7 +19,6 @@ import (
 // Namespace is that of the agents.
 const Namespace = "strait-offload"
 
-// port is that of the lender's Service.
 const port = 6097
 
 // madeAnnotation is on namespaces that Lend has made.
@@ -126,7 +125,6 @@ func certificate(ctx context.Context, c operator.Cluster, agent string, wait tim
 	}
 }
 
-// applySpec sets what a Peering lends and borrows.
 func applySpec(ctx context.Context, c operator.Cluster, p *v1alpha1.Peering, spec v1alpha1.PeeringSpec) error {
 	_, err := c.Client.Peerings().Apply(ctx, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Spec: spec}, manager)
 	return c.Failed("write Peering "+p.Name, err)

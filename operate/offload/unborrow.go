@@ -17,7 +17,6 @@ import (
 	"strait.dev/strait/operate/operator"
 )
 
-// nodeLeases is the namespace of the leases of nodes.
 const nodeLeases = "kube-node-lease"
 
 // UnborrowOptions say how a virtual node is removed.
@@ -124,7 +123,6 @@ func podsOf(ctx context.Context, c operator.Cluster, node string) ([]corev1.Pod,
 	}), nil
 }
 
-// drain evicts the pods of a node until it has none.
 func drain(ctx context.Context, c operator.Cluster, node string, o UnborrowOptions) error {
 	err := untilNone(ctx, c, o.Wait, o.Say, func() (left []string, err error) {
 		pods, err := podsOf(ctx, c, node)

@@ -144,7 +144,6 @@ func patchSpec(ctx context.Context, c operator.Cluster, peering string, spec map
 	return c.Failed("write Peering "+peering, operator.UnlessMissing(err))
 }
 
-// twins returns the pods of the other cluster in a namespace.
 func twins(ctx context.Context, c operator.Cluster, namespace, peering string) ([]corev1.Pod, error) {
 	pods, err := operator.List(ctx, c, "the pods in namespace "+namespace, c.Client.Pods(namespace), metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + peering})
 	return pods.Items, err
@@ -222,13 +221,11 @@ func release(ctx context.Context, c operator.Cluster, namespace string, made boo
 	return unlabel(ctx, c, namespace, translate.PeeringLabel)
 }
 
-// unlabel removes a label of a namespace.
 func unlabel(ctx context.Context, c operator.Cluster, namespace, label string) error {
 	_, err := c.Client.Namespaces().Patch(ctx, namespace, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, label), metav1.PatchOptions{FieldManager: manager})
 	return c.Failed("remove the label "+label+" of namespace "+namespace, operator.UnlessMissing(err))
 }
 
-// deleteAll deletes the objects that a list selects.
 func deleteAll[T client.Object, L client.List](ctx context.Context, c operator.Cluster, name string, kind *client.Kind[T, L], which metav1.ListOptions) error {
 	all, err := operator.List(ctx, c, "objects of type "+name, kind, which)
 	if err != nil {

@@ -42,7 +42,6 @@ func Clusters(local Cluster, remote *Cluster) []Cluster {
 	return []Cluster{local, *remote}
 }
 
-// within returns a context for one request.
 func (c Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 }

@@ -128,7 +128,6 @@ func (c Cluster) createExport(ctx context.Context, name types.NamespacedName) (e
 	return false, nil
 }
 
-// read reads the state of an export.
 func (e *Export) read(ctx context.Context, c Cluster, remote *Cluster, name types.NamespacedName) error {
 	export, err := c.export(ctx, name)
 	if err != nil {

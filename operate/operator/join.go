@@ -27,7 +27,6 @@ type Joined struct {
 	Remote PeeringReport `json:"remote"`
 }
 
-// side is one of the two clusters of a join.
 type side struct {
 	Cluster
 	network *v1alpha1.ClusterNetwork
@@ -78,7 +77,6 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 	return joined, err
 }
 
-// identify reads the two clusters and checks that they can be joined.
 func identify(ctx context.Context, a, b *side, o JoinOptions) error {
 	networks, err := joinable(ctx, o.Waiting, a.Cluster, b.Cluster)
 	if err != nil {

@@ -30,7 +30,6 @@ type OffloadReport struct {
 	Unread  string              `json:"unread,omitempty"`  // why the rest is not known
 }
 
-// readOffload adds the offloaded pods to the report.
 func (r *Report) readOffload(ctx context.Context, c Cluster) error {
 	all, err := c.Peerings(ctx)
 	if err != nil {
@@ -93,7 +92,6 @@ func readOffload(ctx context.Context, c Cluster, p *v1alpha1.Peering) (*OffloadR
 	return o, nil
 }
 
-// add counts a pod of the node.
 func (o *OffloadReport) add(pod *corev1.Pod) {
 	count(&o.Pods, string(pod.Status.Phase))
 	if pod.Status.Phase == corev1.PodPending && pod.Status.Reason != "" {
@@ -119,7 +117,6 @@ func count(of *map[string]int, what string) {
 	(*of)[what]++
 }
 
-// table writes the lines of a table.
 func (o *OffloadReport) table(b *strings.Builder) {
 	b.WriteByte('\n')
 	if o.Node != "" {

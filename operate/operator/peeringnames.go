@@ -9,7 +9,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// nameForm matches valid names of Peerings.
 var nameForm = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // CheckName returns an error if a name is not valid for a Peering.

@@ -97,7 +97,6 @@ func (r *ServicesReport) Failed() bool {
 	})
 }
 
-// dnsName returns the name of a Service in all clusters.
 func dnsName(s types.NamespacedName) string {
 	return s.Name + "." + s.Namespace + ".svc." + services.Zone
 }
@@ -128,7 +127,6 @@ func ReadServices(ctx context.Context, c Cluster, namespace string, names []type
 	return r, nil
 }
 
-// service describes one Service.
 func (o *serviceObjects) service(name types.NamespacedName) ClusterSetService {
 	s := ClusterSetService{Namespace: name.Namespace, Name: name.Name, DNSName: dnsName(name), Ports: []string{}, Clusters: o.exporters(name)}
 	imported, export, record := o.imports[name], o.exports[name], o.exported[name]
@@ -200,7 +198,6 @@ func (o *serviceObjects) service(name types.NamespacedName) ClusterSetService {
 	return s
 }
 
-// describe takes the properties of a Service from its record.
 func (s *ClusterSetService) describe(r *v1alpha1.ServiceRecord) {
 	s.Type = string(r.Type)
 	for _, p := range r.Ports {
@@ -302,7 +299,6 @@ func (c *ExportingCluster) count(r *v1alpha1.ServiceRecord) {
 	c.Ready, c.Endpoints = n.most()
 }
 
-// peeringServices describes the imports over a Peering.
 func peeringServices(p *v1alpha1.Peering, reports map[string]v1alpha1.GatewayReport) PeeringServices {
 	s := PeeringServices{Peering: p.Name, ClusterID: remoteID(p), LinkUp: linkUp(p)}
 	if p.Status.Services != nil {

@@ -33,7 +33,6 @@ func (r *Report) readSpread(ctx context.Context, c Cluster) error {
 	return nil
 }
 
-// addSpread counts the nodes for each gateway of the peering.
 func (s *PeeringReport) addSpread(nodes []v1alpha1.NodeAttachment) {
 	for i := range s.Spread {
 		g := &s.Spread[i]
@@ -52,7 +51,6 @@ func (s *PeeringReport) addSpread(nodes []v1alpha1.NodeAttachment) {
 	}
 }
 
-// text formats the spread over a gateway.
 func (g GatewaySpread) text() string {
 	text := fmt.Sprintf("%d of %d nodes", g.InUse, g.Nodes)
 	if len(g.Out) > 0 {

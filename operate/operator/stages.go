@@ -178,7 +178,6 @@ func announcedStage(p *v1alpha1.Peering, now time.Time) Stage {
 // unknown is the reason of a stage without a reported state.
 const unknown = "NotKnown"
 
-// conditionStage returns the stage of a condition that the controller reports.
 func conditionStage(name string, p *v1alpha1.Peering, of, otherwise string) Stage {
 	c := condition(p, of)
 	if c == nil {
@@ -207,7 +206,6 @@ func shorten(texts []string) string {
 	return fmt.Sprintf("%s and %d more", texts[0], len(texts)-1)
 }
 
-// age formats a duration for people.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -76,7 +76,6 @@ func (s *section) writeAfterLine(b *strings.Builder) {
 	_, _ = s.WriteTo(b)
 }
 
-// linkTable returns the table of links.
 func (s *PeeringReport) linkTable(now time.Time, wide bool) *section {
 	table := new(section)
 	row := func(cells []any, traffic [2]string, endpoint any) {

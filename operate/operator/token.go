@@ -136,7 +136,6 @@ func ParseToken(text string, now time.Time) (*Invite, error) {
 	return &i, nil
 }
 
-// keys returns the public keys of the inviting gateways.
 func (i *Invite) keys() (keys []v1alpha1.PublicKey) {
 	for _, g := range i.Gateways {
 		keys = append(keys, g.PublicKey)
@@ -144,7 +143,6 @@ func (i *Invite) keys() (keys []v1alpha1.PublicKey) {
 	return keys
 }
 
-// ranges returns all CIDRs of the inviting cluster.
 func (i *Invite) ranges() []v1alpha1.CIDR { return slices.Concat(i.Prefixes, i.ExternalPrefixes) }
 
 // check validates what the API server would reject with an unclear message.

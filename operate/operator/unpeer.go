@@ -50,7 +50,6 @@ func Unpeer(ctx context.Context, local Cluster, remote *Cluster, o UnpeerOptions
 	return nil
 }
 
-// doomedPeering is a Peering to delete.
 type doomedPeering struct {
 	Cluster
 	peering *v1alpha1.Peering

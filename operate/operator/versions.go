@@ -32,7 +32,6 @@ type PartVersion struct {
 	Ready     int32  `json:"ready"`   // of them, of any version
 }
 
-// components are the components in the order in which they are printed.
 var components = []string{install.Controller, install.Node, install.Gateway, install.Borrower, install.Lender}
 
 // ReadVersions reads the versions of the parts of Strait that are installed.

@@ -21,7 +21,6 @@ import (
 // CRDs; the chart requires the same.
 var minKubernetes = version.MustParseGeneric("1.31.0")
 
-// clusterFindings returns the findings about a cluster as a whole.
 func clusterFindings(f *facts) (all []findings.Finding) {
 	all = append(all, f.versionFinding())
 	all = append(all, f.rangeFindings()...)
@@ -181,7 +180,6 @@ func (f *facts) loadBalancerFindings() []findings.Finding {
 	return single("STRAIT-C011", findings.Info, f.name, "no Service has a load balancer for UDP, so it is not known whether gateways would get one%s; NodePort works", needs)
 }
 
-// single returns a list of one finding.
 func single(code string, severity findings.Severity, subject, format string, values ...any) []findings.Finding {
 	return []findings.Finding{findings.New(code, severity, subject, format, values...)}
 }

@@ -11,7 +11,6 @@ import (
 	"strait.dev/strait/operate/findings"
 )
 
-// plugin is a network plugin that can be detected.
 type plugin struct {
 	name    string
 	sets    []string                  // names of DaemonSets; any of them identifies the plugin
@@ -33,7 +32,6 @@ const (
 	canal       = "canal (Flannel, with Calico for policies)"
 )
 
-// computeType is the label of nodes that AWS manages.
 const computeType = "eks.amazonaws.com/compute-type"
 
 // flannelBackend is the annotation of a node with the backend of Flannel.

@@ -38,7 +38,6 @@ type podGroup interface {
 	End(ctx context.Context) error
 }
 
-// startPods starts the pods of agents.
 type startPods func(context.Context, agents.Options, ...agents.Agent) (podGroup, error)
 
 func startAgents(ctx context.Context, o agents.Options, all ...agents.Agent) (podGroup, error) {
@@ -52,7 +51,6 @@ type agentGroup struct {
 	nodes []string // names, in the order of the agents' numbers
 }
 
-// agentOf returns the name of the agent on a node, by its number.
 func agentOf(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // start starts the agents of a cluster: one on each node on which a node helper could run, up
@@ -103,7 +101,6 @@ func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string
 	return reports, missing - len(reports), is.End(context.WithoutCancel(ctx))
 }
 
-// inspect has every agent inspect its node.
 func (c *agentGroup) inspect(ctx context.Context) []NodeReport {
 	reports := make([]NodeReport, len(c.nodes))
 	c.each(len(c.nodes), func(i int) {
@@ -137,7 +134,6 @@ func (c *agentGroup) each(n int, f func(int)) {
 	all.Wait()
 }
 
-// allNodeFindings returns the findings about all nodes of a cluster.
 func (c *agentGroup) allNodeFindings(reports []NodeReport) (all []findings.Finding) {
 	p := contextOf(c.facts)
 	for _, s := range reports {

@@ -73,7 +73,6 @@ func prefixes(texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	return all
 }
 
-// nodeFindings returns the findings about one node.
 func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	subject := fmt.Sprintf("%s, node %s", p.name, s.Node)
 	add := func(code string, severity findings.Severity, format string, values ...any) *findings.Finding {
@@ -136,7 +135,6 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 // 32, and 15 of padding.
 const headers = 40 + 8 + 32 + 15
 
-// bufferFindings checks the limits of socket buffers.
 func bufferFindings(is node.Inspection, add addFinding) {
 	var small, all []string
 	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
@@ -241,7 +239,6 @@ func portFindings(p nodeContext, is node.Inspection, add addFinding) {
 	}
 }
 
-// linkWithPort returns a description of the link that uses a port.
 func linkWithPort(strange []string, port uint16) string {
 	for _, s := range strange {
 		if strings.HasSuffix(s, fmt.Sprintf("UDP port %d", port)) {
@@ -315,7 +312,6 @@ func destinationFindings(p nodeContext, is node.Inspection, add addFinding) {
 	add("STRAIT-N013", findings.Warning, "%s: the node will not route a CIDR to gateways that is mapped to the same addresses", shortList(conflicts))
 }
 
-// shortList formats a list for one line.
 func shortList(all []string) string {
 	const most = 4
 	if len(all) <= most {
@@ -340,7 +336,6 @@ func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 	return nil
 }
 
-// canInspect reports whether an agent can inspect a node.
 func canInspect(n *corev1.Node) bool {
 	return n.Status.NodeInfo.OperatingSystem == "linux" && forbidsHelper(n) == "" && agents.NodeReady(n) == corev1.ConditionTrue
 }

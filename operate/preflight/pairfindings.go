@@ -18,7 +18,6 @@ type crossProbe struct {
 	err        error    // the probe could not run
 }
 
-// pairFindings returns the findings about two clusters that are to be joined.
 func pairFindings(local, remote *facts) (all []findings.Finding) {
 	subject := local.name + " and " + remote.name
 	if local.systemUID != "" && local.systemUID == remote.systemUID {

@@ -57,7 +57,6 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	return all, err
 }
 
-// dnsFindings returns the findings about the names of imported Services.
 func dnsFindings(ctx context.Context, c operator.Cluster) []findings.Finding {
 	return dns.Check(ctx, c, dns.Options{Namespace: metav1.NamespaceSystem})
 }

@@ -48,10 +48,8 @@ func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
 	return s, err
 }
 
-// withoutNodes reports whether the cluster has no node helpers.
 func (s *Side) withoutNodes() bool { return s.Network != nil && s.Network.Status.WithoutNodes }
 
-// gatewayRef is a gateway of a cluster, from its objects.
 type gatewayRef struct {
 	peering *v1alpha1.Peering
 	*v1alpha1.GatewayStatus
@@ -72,17 +70,14 @@ func (s *Side) gateway(is func(*v1alpha1.Peering, *v1alpha1.GatewayStatus) bool)
 	return gatewayRef{}
 }
 
-// gatewayAt returns the gateway with an internal address.
 func (s *Side) gatewayAt(internal netip.Addr) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return has(g.InternalAddresses, internal) })
 }
 
-// gatewayOfPod returns the gateway whose pod has an address.
 func (s *Side) gatewayOfPod(address netip.Addr) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return has(g.PodAddresses, address) })
 }
 
-// gatewayOf returns the gateway with a key.
 func (s *Side) gatewayOf(key string) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool {
 		return key != "" && (string(g.PublicKey) == key || string(g.NextPublicKey) == key)
@@ -176,7 +171,6 @@ func within(cidrs []v1alpha1.CIDR, a netip.Addr) bool {
 	})
 }
 
-// addresses returns the addresses of a pod.
 func addresses(pod *corev1.Pod) (all []netip.Addr) {
 	for _, ip := range pod.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {

@@ -27,7 +27,6 @@ type Pods struct {
 	Say func(string) // progress; nil: not reported
 }
 
-// askTimeout is the timeout of one query.
 const askTimeout = 15 * time.Second
 
 // Pod returns the pod with that name, nil if there is none.

@@ -25,7 +25,6 @@ const (
 	outerHeader    = "delete the node's device (ip link delete), and strait node creates it again; check which other process sends to the overlay's ports"
 )
 
-// remedies are the remedies by reason.
 var remedies = map[string]string{
 	noAddress:      "wait until the pod runs; for the other IP family, run dual-stack pods",
 	notRemote:      "run strait status for the CIDRs that remote clusters are mapped to, and use an address in them; strait resolve ADDRESS explains an address",

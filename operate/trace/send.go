@@ -14,14 +14,12 @@ import (
 	"strait.dev/strait/node"
 )
 
-// tunneledPacket is a packet in the tunnel.
 type tunneledPacket struct {
 	gateway gatewayRef
 	answer  *localsocket.TraceAnswer
 	link    localsocket.TraceLink
 }
 
-// remoteGateway names the remote gateway.
 func (t *tunneledPacket) remoteGateway() string {
 	if t.link.Gateway != "" {
 		return t.link.Gateway

@@ -64,7 +64,6 @@ func hopTable(b *strings.Builder, hops []Hop) {
 	_, _ = table.WriteTo(b)
 }
 
-// note returns the text of a hop's NOTE column.
 func (h Hop) note() string {
 	notes := h.Notes
 	if o := h.Outer; o != nil {

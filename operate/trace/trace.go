@@ -74,7 +74,6 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	return r, nil
 }
 
-// offloaded reports whether a pod runs in another cluster.
 func offloaded(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == borrower.Offered })
 }

@@ -57,7 +57,6 @@ func Check(ctx context.Context, c operator.Cluster, image string, wait time.Dura
 	return all, err
 }
 
-// nodeFindings returns the findings about leftovers on a node.
 func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Finding) {
 	subject := fmt.Sprintf("%s, node %s", cluster, s.Node)
 	if s.Err != nil {

@@ -36,10 +36,8 @@ type Prepared struct {
 	Lost     []Node   `json:"lost,omitempty"`     // nodes whose helper cannot respond
 }
 
-// pollInterval is the interval between two checks.
 const pollInterval = 500 * time.Millisecond
 
-// fieldManager is the field manager of the annotation.
 const fieldManager = "strait-uninstall"
 
 // Prepare detaches a cluster: it deletes Peerings and AddressMappings, and waits until
@@ -80,7 +78,6 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 	}
 }
 
-// preparation is the state of one call of Prepare.
 type preparation struct {
 	Options
 	Prepared
@@ -160,10 +157,8 @@ func (p *preparation) timeoutError(ctx context.Context) error {
 		"To skip a node, run helm uninstall --no-hooks, and strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), resumeHint)
 }
 
-// resumeHint explains how to continue after an unfinished preparation.
 const resumeHint = "Run the same command again to continue; to keep Strait instead, run kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
 
-// shortList formats a list for one line.
 func shortList(all []string) string {
 	const most = 3
 	if len(all) <= most {

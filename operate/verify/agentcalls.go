@@ -74,13 +74,10 @@ func (s *site) begin(ctx context.Context, agent, what string, order any, limit t
 	return &session{input, orders, json.NewDecoder(output), ended, cancel}
 }
 
-// send sends another order to the agent.
 func (s *session) send(order any) { s.orders <- order }
 
-// next reads the next value from the agent.
 func (s *session) next(into any) error { return s.output.Decode(into) }
 
-// end ends the command and reads its result.
 func (s *session) end(into any) error {
 	_ = s.input.Close()
 	defer s.cancel()

@@ -25,7 +25,6 @@ type clusterState struct {
 	gateway, other string                   // nodes; empty: none
 }
 
-// readCluster reads the state of a cluster.
 func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 	g := &clusterState{Side: s, id: string(s.Network.Status.ClusterID), gateway: s.Gateway()}
 	var err error
@@ -73,7 +72,6 @@ func (g *clusterState) node(other bool) (name, why string) {
 	return g.gateway, ""
 }
 
-// external returns the external addresses of a node.
 func (g *clusterState) external(node string) (all []netip.Addr) {
 	for _, a := range g.attachments {
 		if a.Name == node {
@@ -112,7 +110,6 @@ func addresses[S ~string](texts []S) (all []netip.Addr) {
 	return all
 }
 
-// podAddresses returns the addresses of a pod.
 func podAddresses(p *corev1.Pod) (all []netip.Addr) {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {

@@ -125,7 +125,6 @@ func (all *streams) awaitAnswers() error {
 	}
 }
 
-// answered reports whether all flows run.
 func answered(r endpoint.StreamsResult) bool {
 	return r.Sent > 0 && r.Lost == 0 && r.Broken == 0 && r.Gap < time.Second
 }

@@ -102,7 +102,6 @@ type watch struct {
 	cluster int
 }
 
-// watches are the watches of a run.
 type watches struct {
 	all []watch
 	why [2][]error // by cluster: errors of agents that could not capture

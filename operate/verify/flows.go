@@ -16,7 +16,6 @@ type flow struct {
 	failed error // the agent did not begin
 }
 
-// flows are the flows of a run.
 type flows []flow
 
 // startFlows opens a connection in each direction, between the pods that are farthest from

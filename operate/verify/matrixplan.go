@@ -32,7 +32,6 @@ func (s location) String() string {
 	return kind + " @" + place
 }
 
-// family is an IP family.
 type family string
 
 const (
@@ -93,7 +92,6 @@ const (
 // wholeRow is the name of a check that represents all checks of its row or IP family.
 const wholeRow = "everything"
 
-// matrixColumns are the columns of the matrix.
 var matrixColumns = []string{
 	"tcp 64", "tcp mtu", "tcp 64k", "tcp from",
 	"udp 64", "udp mtu", "udp frag", "udp big", "udp from",

@@ -112,7 +112,6 @@ func (r *Report) finish(began time.Time) {
 	r.Passed = r.Counts.Failed == 0
 }
 
-// of returns the checks of a group.
 func (r *Report) of(g Group) (all []Check) {
 	for _, c := range r.Checks {
 		if c.Group == g {

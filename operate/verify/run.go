@@ -74,7 +74,6 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 	return r, err
 }
 
-// readClusters reads the state of both clusters.
 func readClusters(ctx context.Context, sides ...*operator.Side) (states [2]*clusterState, shapes []ClusterShape, err error) {
 	for i, s := range sides {
 		if states[i], err = readCluster(ctx, s); err != nil {

@@ -18,7 +18,6 @@ const purpose = "verify"
 // staleAfter is the age at which agents of another run are considered abandoned.
 const staleAfter = 5 * time.Minute
 
-// site is a cluster with agents.
 type site struct {
 	*clusterState
 	locations []location
@@ -111,7 +110,6 @@ func (s *site) close(ctx context.Context) error {
 	})
 }
 
-// agentGroup returns the group of an agent.
 func (s *site) agentGroup(agent string) *agents.Group {
 	for _, p := range s.locations {
 		if p.agent == agent && p.host {
@@ -141,7 +139,6 @@ func (s *site) shaped(services map[string]map[family]service) shape {
 	return shape{s.id, s.locations, services, s.Network.Status.WithoutNodes}
 }
 
-// kept lists the agents that are kept.
 func (s *site) kept() (all []string) {
 	for _, p := range s.locations {
 		if p.agent == "" {

@@ -37,7 +37,6 @@ func (r *Report) Table(w io.Writer) error {
 
 var marks = map[Outcome]string{Passed: "✓", Failed: "✗", Skipped: "–"}
 
-// list writes checks, one per line.
 func list(b *strings.Builder, checks []Check) {
 	if len(checks) > 0 {
 		b.WriteByte('\n')
@@ -140,7 +139,6 @@ func groupWidth(used []string, protocol string) (width int) {
 	return width
 }
 
-// trim removes trailing spaces.
 func trim(b *strings.Builder) {
 	text := strings.TrimRight(b.String(), " ")
 	b.Reset()
