@@ -2,6 +2,7 @@ package agents
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,16 @@ func PodReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// Addresses returns the addresses of a pod.
+func Addresses(pod *corev1.Pod) (all []netip.Addr) {
+	for _, ip := range pod.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil {
+			all = append(all, a.Unmap())
+		}
+	}
+	return all
 }
 
 // taints returns 1 for a node with a taint that keeps pods away, otherwise 0.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,32 +18,24 @@ import (
 // Leftover returns the namespaces of all groups: of running ones, and of those whose
 // command was killed.
 func Leftover(ctx context.Context, c *client.Client) ([]string, error) {
-	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label})
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	for i := range list.Items {
-		all = append(all, list.Items[i].Name)
-	}
-	slices.Sort(all)
-	return all, nil
+	return namespaces(ctx, c, label, func(corev1.Namespace) bool { return true })
 }
 
 // Abandoned returns the namespaces of groups with a purpose that were created before a
 // time: of a command that was killed, or that was to keep them.
 func Abandoned(ctx context.Context, c *client.Client, purpose string, before time.Time) ([]string, error) {
-	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label + "=" + purpose})
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	for i := range list.Items {
-		if list.Items[i].CreationTimestamp.Time.Before(before) {
-			all = append(all, list.Items[i].Name)
+	return namespaces(ctx, c, label+"="+purpose, func(n corev1.Namespace) bool { return n.CreationTimestamp.Time.Before(before) })
+}
+
+func namespaces(ctx context.Context, c *client.Client, selector string, is func(corev1.Namespace) bool) (names []string, err error) {
+	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: selector})
+	for _, n := range list.Items {
+		if is(n) {
+			names = append(names, n.Name)
 		}
 	}
-	return all, nil
+	slices.Sort(names)
+	return names, err
 }
 
 // Remove deletes namespaces of groups, and waits until they are gone.

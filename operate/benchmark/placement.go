@@ -83,11 +83,7 @@ func (p *placement) setAddresses(a, b *operator.Side) (err error) {
 
 // ipv4 returns a pod's IPv4 address, or its IPv6 address if it has no other.
 func ipv4(s podEnd) (first netip.Addr, err error) {
-	for _, ip := range s.crew.Pod(s.agent).Status.PodIPs {
-		a, err := netip.ParseAddr(ip.IP)
-		if err != nil {
-			return a, fmt.Errorf("pod %s: %w", s.agent, err)
-		}
+	for _, a := range agents.Addresses(s.crew.Pod(s.agent)) {
 		if a.Is4() {
 			return a, nil
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/nat"
 )
 
@@ -168,14 +169,11 @@ func (f *finder) node(n *v1alpha1.NodeAttachment) {
 func (f *finder) add(m Meaning) { f.found = append(f.found, m) }
 
 func (f *finder) hasAddress(ips []v1alpha1.IP) bool {
-	return slices.ContainsFunc(ips, func(ip v1alpha1.IP) bool {
-		a, err := netip.ParseAddr(string(ip))
-		return err == nil && a == f.address
-	})
+	return slices.Contains(cidrs.Addrs(ips), f.address)
 }
 
-func (f *finder) in(cidrs []v1alpha1.CIDR) (v1alpha1.CIDR, bool) {
-	for _, text := range cidrs {
+func (f *finder) in(ranges []v1alpha1.CIDR) (v1alpha1.CIDR, bool) {
+	for _, text := range ranges {
 		if p, err := netip.ParsePrefix(string(text)); err == nil && p.Contains(f.address) {
 			return text, true
 		}

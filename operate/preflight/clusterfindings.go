@@ -15,6 +15,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/operator"
 )
 
 // minKubernetes is the first version of Kubernetes that supports the CEL functions in the
@@ -78,19 +79,11 @@ func (f *facts) systemFindings() []findings.Finding {
 	case len(f.nodes) == 0:
 		return single(code, findings.Warning, f.name, "the cluster has no nodes")
 	case can == 0:
-		return single(code, findings.Error, f.name, "no node runs Linux on amd64 or arm64: found %s", counted(cannot))
+		return single(code, findings.Error, f.name, "no node runs Linux on amd64 or arm64: found %s", operator.Counts(cannot))
 	case len(cannot) > 0:
-		return single(code, findings.Warning, f.name, "Strait works on %d of %d nodes; the others are %s", can, len(f.nodes), counted(cannot))
+		return single(code, findings.Warning, f.name, "Strait works on %d of %d nodes; the others are %s", can, len(f.nodes), operator.Counts(cannot))
 	}
 	return single(code, findings.OK, f.name, "%d nodes, all Linux on amd64 or arm64", can)
-}
-
-func counted(n map[string]int) string {
-	var all []string
-	for _, what := range slices.Sorted(maps.Keys(n)) {
-		all = append(all, fmt.Sprintf("%d %s", n[what], what))
-	}
-	return strings.Join(all, ", ")
 }
 
 // rangeFindings checks the CIDRs that the controller would detect.

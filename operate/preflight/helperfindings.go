@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/findings"
+	"strait.dev/strait/operate/operator"
 )
 
 // The code of findings on node helpers, and what a cluster without them lacks.
@@ -78,9 +79,9 @@ func (f *facts) helperFindings() []findings.Finding {
 	case n == 0:
 		return single(helperCode, findings.OK, f.name, "no node is of a platform that forbids the node helper")
 	case n < len(f.nodes):
-		return single(helperCode, findings.Warning, f.name, "the node helper cannot run on %d of %d nodes (%s): their pods reach no remote cluster; with node.enabled=false, %s", n, len(f.nodes), counted(by), lostWithoutHelpers)
+		return single(helperCode, findings.Warning, f.name, "the node helper cannot run on %d of %d nodes (%s): their pods reach no remote cluster; with node.enabled=false, %s", n, len(f.nodes), operator.Counts(by), lostWithoutHelpers)
 	}
-	return single(helperCode, findings.Error, f.name, "the node helper cannot run on the nodes (%s): install with node.enabled=false; then %s", counted(by), lostWithoutHelpers)
+	return single(helperCode, findings.Error, f.name, "the node helper cannot run on the nodes (%s): install with node.enabled=false; then %s", operator.Counts(by), lostWithoutHelpers)
 }
 
 // Refused reports whether an admission plugin, policy or webhook of the cluster refused an

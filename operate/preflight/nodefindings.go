@@ -123,7 +123,7 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	}
 	leftoverFindings(p, is, add)
 	if len(is.Preceding) > 0 {
-		add("STRAIT-N015", findings.Warning, "%s: packets that match do not reach remote clusters, because Strait's rule of priority %d comes later", shortList(is.Preceding), node.RulePriority)
+		add("STRAIT-N015", findings.Warning, "%s: packets that match do not reach remote clusters, because Strait's rule of priority %d comes later", ShortList(is.Preceding), node.RulePriority)
 	} else {
 		add("STRAIT-N015", findings.OK, "no rule takes packets of pods before Strait's")
 	}
@@ -286,7 +286,7 @@ func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
 	case p.installed:
 		add("STRAIT-N009", findings.OK, "Strait's configuration belongs to the installed Strait")
 	default:
-		add("STRAIT-N009", findings.Warning, "found %s", shortList(ours))
+		add("STRAIT-N009", findings.Warning, "found %s", ShortList(ours))
 	}
 }
 
@@ -309,10 +309,11 @@ func destinationFindings(p nodeContext, is node.Inspection, add addFinding) {
 		add("STRAIT-N013", findings.OK, "no route of the node overlaps the remap pools")
 		return
 	}
-	add("STRAIT-N013", findings.Warning, "%s: the node will not route a CIDR to gateways that is mapped to the same addresses", shortList(conflicts))
+	add("STRAIT-N013", findings.Warning, "%s: the node will not route a CIDR to gateways that is mapped to the same addresses", ShortList(conflicts))
 }
 
-func shortList(all []string) string {
+// ShortList formats a list for one line.
+func ShortList(all []string) string {
 	const most = 4
 	if len(all) <= most {
 		return strings.Join(all, ", ")

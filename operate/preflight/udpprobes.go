@@ -17,6 +17,7 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/endpoint"
 	"strait.dev/strait/node"
+	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/findings"
 )
 
@@ -69,11 +70,9 @@ func (c *agentGroup) sends(ctx context.Context, from int, to []int) []findings.F
 	var targets []netip.AddrPort
 	names := make(map[netip.AddrPort]string)
 	for _, i := range to {
-		for _, ip := range c.Pod(agentOf(i)).Status.PodIPs {
-			if a, err := netip.ParseAddr(ip.IP); err == nil {
-				at := netip.AddrPortFrom(a, config.DefaultOverlayPort)
-				targets, names[at] = append(targets, at), c.nodes[i]
-			}
+		for _, a := range agents.Addresses(c.Pod(agentOf(i))) {
+			at := netip.AddrPortFrom(a, config.DefaultOverlayPort)
+			targets, names[at] = append(targets, at), c.nodes[i]
 		}
 	}
 	results, err := c.probe(ctx, agentOf(from), targets)

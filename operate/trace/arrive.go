@@ -172,7 +172,7 @@ func (j *packetTrace) enterPod(s *Side, to *location) {
 func podAt(pods []corev1.Pod, address netip.Addr) (found *corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
-		if !p.Spec.HostNetwork && slices.Contains(addresses(p), address) && (found == nil || p.Status.Phase == corev1.PodRunning) {
+		if !p.Spec.HostNetwork && slices.Contains(agents.Addresses(p), address) && (found == nil || p.Status.Phase == corev1.PodRunning) {
 			found = p
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/internal/localsocket"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/node"
 	"strait.dev/strait/operate/operator"
 )
@@ -149,8 +150,8 @@ func (s *Side) nodeGateway(node, gateway string) *v1alpha1.NodeGateway {
 
 // sameFamily returns the first of the addresses that has the IP family of another address.
 func sameFamily(ips []v1alpha1.IP, as netip.Addr) netip.Addr {
-	for _, ip := range ips {
-		if a, err := netip.ParseAddr(string(ip)); err == nil && a.Is4() == as.Is4() {
+	for _, a := range cidrs.Addrs(ips) {
+		if a.Is4() == as.Is4() {
 			return a
 		}
 	}
@@ -158,24 +159,12 @@ func sameFamily(ips []v1alpha1.IP, as netip.Addr) netip.Addr {
 }
 
 func has(ips []v1alpha1.IP, address netip.Addr) bool {
-	return slices.ContainsFunc(ips, func(ip v1alpha1.IP) bool {
-		a, err := netip.ParseAddr(string(ip))
-		return err == nil && a == address
-	})
+	return slices.Contains(cidrs.Addrs(ips), address)
 }
 
-func within(cidrs []v1alpha1.CIDR, a netip.Addr) bool {
-	return slices.ContainsFunc(cidrs, func(c v1alpha1.CIDR) bool {
+func within(ranges []v1alpha1.CIDR, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(c v1alpha1.CIDR) bool {
 		p, err := netip.ParsePrefix(string(c))
 		return err == nil && p.Contains(a)
 	})
-}
-
-func addresses(pod *corev1.Pod) (all []netip.Addr) {
-	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil {
-			all = append(all, a)
-		}
-	}
-	return all
 }

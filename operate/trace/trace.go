@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/operate/agents"
 )
 
 // Question describes the packet to trace.
@@ -194,14 +195,14 @@ func (j *packetTrace) setSource(s *Side, from location, chosen netip.Addr) bool 
 		h.Notes = []string{"on " + from.node}
 	}
 	if j.packet.Source = chosen; !chosen.IsValid() {
-		for _, a := range addresses(from.pod) {
+		for _, a := range agents.Addresses(from.pod) {
 			if a.Is4() == j.packet.Destination.Is4() && !j.packet.Source.IsValid() {
 				j.packet.Source = a
 			}
 		}
 	}
 	if !j.packet.Source.IsValid() {
-		j.drop(h, noAddress, fmt.Sprintf("the pod has addresses %v: none has the IP family of %v", addresses(from.pod), j.packet.Destination))
+		j.drop(h, noAddress, fmt.Sprintf("the pod has addresses %v: none has the IP family of %v", agents.Addresses(from.pod), j.packet.Destination))
 		return false
 	}
 	if from.host {

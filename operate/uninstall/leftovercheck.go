@@ -71,7 +71,7 @@ func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Findin
 		{"STRAIT-L007", "no nftables table strait", tables(s.Is.Ours.Table)},
 	} {
 		if len(one.left) > 0 {
-			all = append(all, findings.New(one.code, findings.Error, subject, "found %s", shortList(one.left)))
+			all = append(all, findings.New(one.code, findings.Error, subject, "found %s", preflight.ShortList(one.left)))
 		} else {
 			all = append(all, findings.New(one.code, findings.OK, subject, "%s", one.none))
 		}
@@ -192,9 +192,9 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 	for _, code := range []string{"STRAIT-L001", "STRAIT-L002", "STRAIT-L003", "STRAIT-L004"} {
 		switch {
 		case len(left[code]) > 0:
-			all = append(all, findings.New(code, findings.Error, c.Name, "found %s", shortList(left[code])))
+			all = append(all, findings.New(code, findings.Error, c.Name, "found %s", preflight.ShortList(left[code])))
 		case len(kept[code]) > 0:
-			all = append(all, findings.New(code, findings.Info, c.Name, "Helm kept %s, with all their objects (value crds.keep)", shortList(kept[code])))
+			all = append(all, findings.New(code, findings.Info, c.Name, "Helm kept %s, with all their objects (value crds.keep)", preflight.ShortList(kept[code])))
 		case len(refused[code]) > 0:
 			all = append(all, findings.New(code, findings.Skipped, c.Name, "not checked for lack of permissions: %s", strings.Join(refused[code], ", ")))
 		default:

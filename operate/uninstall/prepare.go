@@ -18,6 +18,7 @@ import (
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/operate/agents"
+	"strait.dev/strait/operate/preflight"
 )
 
 // Options configure Prepare.
@@ -69,7 +70,7 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 		default:
 			p.missing = missing
 		}
-		o.Say("waiting for " + shortList(p.missing))
+		o.Say("waiting for " + preflight.ShortList(p.missing))
 		select {
 		case <-within.Done():
 			return &p.Prepared, p.timeoutError(ctx)
@@ -151,21 +152,13 @@ func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
 // timeoutError returns the error of a preparation that timed out or was interrupted.
 func (p *preparation) timeoutError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted while waiting for %s; %s", shortList(p.missing), resumeHint)
+		return fmt.Errorf("interrupted while waiting for %s; %s", preflight.ShortList(p.missing), resumeHint)
 	}
 	return fmt.Errorf("not finished after %v; remaining:\n  %s\nIf deleted objects reappear, remove them from the tool that applies them, such as Argo CD or Flux. "+
 		"To skip a node, run helm uninstall --no-hooks, and strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), resumeHint)
 }
 
 const resumeHint = "Run the same command again to continue; to keep Strait instead, run kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
-
-func shortList(all []string) string {
-	const most = 3
-	if len(all) <= most {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(all[:most], ", "), len(all)-most)
-}
 
 // Node is a node that was not detached, and the reason.
 type Node struct {

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/operate/agents"
 	"strait.dev/strait/operate/operator"
@@ -75,7 +75,7 @@ func (g *clusterState) node(other bool) (name, why string) {
 func (g *clusterState) external(node string) (all []netip.Addr) {
 	for _, a := range g.attachments {
 		if a.Name == node {
-			all = append(all, addresses(a.Spec.ExternalAddresses)...)
+			all = append(all, cidrs.Addrs(a.Spec.ExternalAddresses)...)
 		}
 	}
 	return all
@@ -99,22 +99,4 @@ func (s *location) seenBy(other *clusterState, id string, here []netip.Addr) {
 		}
 		s.seen[familyOf(a)] = seen
 	}
-}
-
-func addresses[S ~string](texts []S) (all []netip.Addr) {
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(string(text)); err == nil {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-func podAddresses(p *corev1.Pod) (all []netip.Addr) {
-	for _, ip := range p.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil {
-			all = append(all, a.Unmap())
-		}
-	}
-	return all
 }

@@ -11,6 +11,7 @@ import (
 	"strait.dev/strait/internal/endpoint"
 	"strait.dev/strait/internal/endpoint/leak"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/cidrs"
 )
 
 // watchOrder returns what an agent on a node of this cluster captures.
@@ -25,16 +26,16 @@ func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order
 		}
 	}
 	for _, a := range g.attachments {
-		o.Own = append(o.Own, singles(addresses(a.Spec.UnderlayAddresses))...)
+		o.Own = append(o.Own, singles(cidrs.Addrs(a.Spec.UnderlayAddresses))...)
 		if a.Name == node {
-			o.Node = addresses(a.Spec.UnderlayAddresses)
+			o.Node = cidrs.Addrs(a.Spec.UnderlayAddresses)
 		}
 		for _, gateway := range a.Status.Gateways {
-			o.Own = append(o.Own, singles(addresses([]v1alpha1.IP{gateway.Source}))...)
+			o.Own = append(o.Own, singles(cidrs.Addrs([]v1alpha1.IP{gateway.Source}))...)
 		}
 	}
 	for _, gateway := range g.Peering.Status.Gateways {
-		o.Own = append(o.Own, singles(addresses(gateway.PodAddresses))...)
+		o.Own = append(o.Own, singles(cidrs.Addrs(gateway.PodAddresses))...)
 	}
 	var foreign []netip.Addr
 	for _, r := range g.reports {
@@ -45,7 +46,7 @@ func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order
 		}
 	}
 	for _, a := range other.attachments {
-		foreign = append(foreign, addresses(a.Spec.UnderlayAddresses)...)
+		foreign = append(foreign, cidrs.Addrs(a.Spec.UnderlayAddresses)...)
 	}
 	for _, p := range singles(foreign) { // separate networks of clusters may use the same addresses
 		if !slices.Contains(o.Own, p) {

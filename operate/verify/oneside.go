@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -83,7 +84,7 @@ func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []neti
 func (g *clusterState) internal() map[string][]netip.Addr {
 	all := map[string][]netip.Addr{}
 	for _, gateway := range g.Peering.Status.Gateways {
-		all[gateway.Name] = addresses(gateway.InternalAddresses)
+		all[gateway.Name] = cidrs.Addrs(gateway.InternalAddresses)
 	}
 	return all
 }

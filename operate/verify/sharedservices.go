@@ -143,7 +143,11 @@ func (s *site) importedNow(ctx context.Context, name string) (map[family]netip.A
 		}
 	}
 	all := make(map[family]netip.Addr)
-	for _, a := range addresses(is.Spec.IPs) {
+	for _, text := range is.Spec.IPs {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			continue
+		}
 		if !ready[familyOf(a)] {
 			return nil, fmt.Errorf("ServiceImport %s has no ready endpoint for %v", name, a)
 		}

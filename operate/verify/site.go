@@ -129,7 +129,7 @@ func (s *site) exchangeAddresses(other *site) {
 			node, _ := s.node(p.other)
 			p.seenBy(other.clusterState, s.id, s.external(node))
 		default:
-			p.seenBy(other.clusterState, s.id, podAddresses(s.pods.Pod(p.agent)))
+			p.seenBy(other.clusterState, s.id, agents.Addresses(s.pods.Pod(p.agent)))
 		}
 	}
 }
