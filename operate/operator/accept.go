@@ -61,12 +61,9 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 		}
 	}
 	err = o.Waiting.Until(ctx, func(ctx context.Context) (string, error) {
-		now, err := c.peering(ctx, name)
+		now, err := c.again(ctx, name, is.UID, "accept the invite")
 		if err != nil {
 			return "", err
-		}
-		if now == nil || now.UID != is.UID {
-			return "", fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to accept the invite", c.Name, name)
 		}
 		is = now
 		if missing := notReadyReason(is); missing != "" {

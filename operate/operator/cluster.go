@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -177,6 +178,16 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 		return nil, c.Failed("read Peering "+name, err)
 	}
 	return p, nil
+}
+
+// again reads a Peering again. One that was deleted, or created again, is an error, which names
+// what to run the command again for. An empty UID is that of any Peering.
+func (c Cluster) again(ctx context.Context, name string, uid types.UID, to string) (*v1alpha1.Peering, error) {
+	p, err := c.peering(ctx, name)
+	if err == nil && (p == nil || uid != "" && p.UID != uid) {
+		err = fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to %s", c.Name, name, to)
+	}
+	return p, err
 }
 
 // Reports returns what all gateways of the cluster report.

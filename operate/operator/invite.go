@@ -106,7 +106,7 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	if err != nil {
 		return nil, err
 	}
-	gateways, err := c.untilRunning(ctx, is, o.Waiting)
+	gateways, err := c.untilRunning(ctx, is, o.Waiting, "create an invite")
 	if err != nil {
 		return nil, err
 	}
@@ -151,15 +151,12 @@ func inUse(p *v1alpha1.Peering) bool {
 }
 
 // untilRunning waits until all gateways of a Peering have keys and, if they accept
-// connections, endpoints.
-func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waiting) (gateways []v1alpha1.GatewayStatus, err error) {
+// connections, endpoints. to is what to run the command again for if the Peering is deleted.
+func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waiting, to string) (gateways []v1alpha1.GatewayStatus, err error) {
 	err = w.Until(ctx, func(ctx context.Context) (missing string, err error) {
-		is, err := c.peering(ctx, p.Name)
+		is, err := c.again(ctx, p.Name, p.UID, to)
 		if err != nil {
 			return "", err
-		}
-		if is == nil || is.UID != p.UID {
-			return "", fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to create an invite", c.Name, p.Name)
 		}
 		gateways, missing = readyGateways(is)
 		return missing, nil

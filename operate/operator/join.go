@@ -186,14 +186,7 @@ func exchangeGateways(ctx context.Context, a, b *side, o JoinOptions) error {
 }
 
 // reload reads the Peering again. A deleted Peering is an error.
-func (s *side) reload(ctx context.Context) error {
-	is, err := s.Cluster.peering(ctx, s.name)
-	if err != nil {
-		return err
-	}
-	if is == nil {
-		return fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to join the clusters", s.Name, s.name)
-	}
-	s.peering = is
-	return nil
+func (s *side) reload(ctx context.Context) (err error) {
+	s.peering, err = s.again(ctx, s.name, "", "join the clusters")
+	return err
 }

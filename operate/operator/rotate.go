@@ -48,12 +48,9 @@ func RotateKeys(ctx context.Context, c Cluster, name string, w Waiting) (*Rotate
 	}
 	r := &Rotated{Peering: name, KeyGeneration: generation}
 	err = w.Until(ctx, func(ctx context.Context) (string, error) {
-		is, err := c.peering(ctx, name)
+		is, err := c.again(ctx, name, was.UID, "rotate its keys")
 		if err != nil {
 			return "", err
-		}
-		if is == nil || is.UID != was.UID {
-			return "", fmt.Errorf("%s: Peering %s was deleted during the rotation", c.Name, name)
 		}
 		r.Gateways = nil
 		for _, g := range is.Status.Gateways {

@@ -31,7 +31,7 @@ func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha
 	case p == nil:
 		return nil, fmt.Errorf("%s: %w", c.Name, noPeering(name, all))
 	}
-	gateways, err := c.untilRunning(ctx, p, w)
+	gateways, err := c.untilRunning(ctx, p, w, "print a Peering for the other cluster")
 	if err != nil {
 		return nil, err
 	}

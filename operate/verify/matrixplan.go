@@ -178,29 +178,32 @@ func (p *plan) pair(from, to shape, f family, source, destination location, viaS
 		return
 	}
 	for _, protocol := range protocols {
-		var all []planned
-		for _, c := range checksOf(protocol, f, mtu) {
-			if through != "" && !slices.Contains(carried, c.ID) {
-				continue
-			}
-			one := planned{row, source.agent, c}
-			one.What = c.ID
-			if c.ID == string(protocol)+" from" {
-				one.probe.Source = source.seen[f]
-			}
-			one.probe.To = netip.AddrPortFrom(at, endpoint.Port)
-			one.probe.Patience = laterTimeout
-			if len(all) == 0 {
-				one.probe.Patience = firstTimeout
-			}
-			all = append(all, one)
+		checks := checksOf(protocol, f, mtu)
+		if through != "" {
+			checks = slices.DeleteFunc(checks, func(c endpoint.Check) bool { return !slices.Contains(carried, c.ID) })
 		}
-		p.sequences = append(p.sequences, all)
+		p.sequences = append(p.sequences, sequence(row, source.agent, source.seen[f], netip.AddrPortFrom(at, endpoint.Port), checks))
 		if mtu == 0 && through == "" {
 			row.What, row.Outcome, row.Detail = string(protocol)+" mtu", Skipped, "the MTU of the peering is not known yet; see strait status"
 			p.skipped = append(p.skipped, row)
 		}
 	}
+}
+
+// sequence returns the checks of a row, from an agent that the destination sees as a source.
+func sequence(row Check, agent string, source netip.Addr, to netip.AddrPort, checks []endpoint.Check) (all []planned) {
+	for i, c := range checks {
+		one := planned{row, agent, c}
+		one.What, one.probe.To, one.probe.Patience = c.ID, to, laterTimeout
+		if c.ID == string(c.Protocol)+" from" {
+			one.probe.Source = source
+		}
+		if i == 0 {
+			one.probe.Patience = firstTimeout
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // carried are the columns of connections that gateways carry: these have no size of packets

@@ -106,7 +106,7 @@ func planOneSide(id, remote string, locations []location, gateways map[string][]
 			for _, name := range slices.Sorted(maps.Keys(gateways)) {
 				for _, a := range gateways[name] {
 					row.To, row.Family, row.Destination = id, string(familyOf(a)), "gateway "+name
-					p.sequences = append(p.sequences, sequence(row, s, netip.AddrPortFrom(a, 0), endpoint.ICMP, 0))
+					p.sequences = append(p.sequences, sequence(row, s.agent, netip.Addr{}, netip.AddrPortFrom(a, 0), checksWithout(endpoint.ICMP, familyOf(a), 0)))
 				}
 			}
 		}
@@ -119,26 +119,15 @@ func planOneSide(id, remote string, locations []location, gateways map[string][]
 				protocols = append(protocols, endpoint.TCP, endpoint.UDP)
 			}
 			for _, protocol := range protocols {
-				p.sequences = append(p.sequences, sequence(row, s, to, protocol, mtu))
+				p.sequences = append(p.sequences, sequence(row, s.agent, netip.Addr{}, to, checksWithout(protocol, familyOf(to.Addr()), mtu)))
 			}
 		}
 	}
 	return p
 }
 
-// sequence returns the checks of a protocol to a destination whose view of the source
+// checksWithout returns the checks of a protocol to a destination whose view of the source
 // address is not known.
-func sequence(row Check, s location, to netip.AddrPort, protocol endpoint.Protocol, mtu int) (all []planned) {
-	for _, c := range checksOf(protocol, familyOf(to.Addr()), mtu) {
-		if c.ID == string(protocol)+" from" {
-			continue
-		}
-		one := planned{row, s.agent, c}
-		one.What, one.probe.To, one.probe.Patience = c.ID, to, laterTimeout
-		if len(all) == 0 {
-			one.probe.Patience = firstTimeout
-		}
-		all = append(all, one)
-	}
-	return all
+func checksWithout(protocol endpoint.Protocol, f family, mtu int) []endpoint.Check {
+	return slices.DeleteFunc(checksOf(protocol, f, mtu), func(c endpoint.Check) bool { return c.ID == string(protocol)+" from" })
 }
