@@ -43,25 +43,25 @@ func (f *benchPeering) given(c *cobra.Command) string {
 }
 
 // measurePeering runs the benchmark. An interrupted run is returned with its error.
-func (b *benchFlags) measurePeering(ctx context.Context, cmd *cobra.Command) (*result.Run, error) {
-	f := &b.peering
-	only, err := regexp.Compile(b.tests)
+func (f *benchFlags) measurePeering(ctx context.Context, cmd *cobra.Command) (*result.Run, error) {
+	p := &f.peering
+	only, err := regexp.Compile(f.tests)
 	if err != nil {
-		return nil, wrongUsage(cmd, "--run %s: %w", b.tests, wrongPattern(err))
+		return nil, wrongUsage(cmd, "--run %s: %w", f.tests, wrongPattern(err))
 	}
-	if !f.far.given() {
+	if !p.far.given() {
 		return nil, wrongUsage(cmd, "--peering needs access to both clusters: give --remote-context or --remote-kubeconfig")
 	}
-	local, remote, err := openBoth(ctx, &f.near, &f.far)
+	local, remote, err := openBoth(ctx, &p.near, &p.far)
 	if err != nil {
 		return nil, err
 	}
-	near, far, err := operator.Pair(ctx, local, *remote, f.name)
+	near, far, err := operator.Pair(ctx, local, *remote, p.name)
 	if err != nil {
 		return nil, err
 	}
-	if f.image == "" {
-		if f.image, err = agents.Image(ctx, local.Client); err != nil {
+	if p.image == "" {
+		if p.image, err = agents.Image(ctx, local.Client); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +73,7 @@ func (b *benchFlags) measurePeering(ctx context.Context, cmd *cobra.Command) (*r
 	}
 	measured := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), machine, time.Now())
 	err = benchmark.Run(ctx, near, far, benchmark.Options{
-		Image: f.image, GatewayNamespace: f.namespace, Repetitions: b.repetitions, Quick: b.quick, Only: only, Say: progress.Say,
+		Image: p.image, GatewayNamespace: p.namespace, Repetitions: f.repetitions, Quick: f.quick, Only: only, Say: progress.Say,
 	}, measured)
 	if len(measured.Samples) == 0 {
 		return nil, errors.Join(err, ctx.Err())
