@@ -1,13 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -82,77 +82,37 @@ func malformed(format string, a ...any) *refusal {
 	return &refusal{reason: refusedMalformed, text: fmt.Sprintf(format, a...)}
 }
 
-// check returns why a record is refused by itself, nil if it is not, and its number of
-// endpoints.
-func (p *importPolicy) check(key control.ServiceKey, r *v1alpha1.ServiceRecord) (endpoints int, why *refusal) {
+// check returns why a record is refused by itself, nil if it is not.
+func (p *importPolicy) check(key control.ServiceKey, r *v1alpha1.ServiceRecord) *refusal {
 	if (control.ServiceKey{Namespace: r.Namespace, Name: r.Name}) != key {
-		return 0, malformed("namespace and name occur twice")
+		return malformed("namespace and name occur twice")
 	}
 	if p.from == v1alpha1.ImportListed && !slices.Contains(p.namespaces, r.Namespace) {
-		return 0, &refusal{reason: refusedNamespace, text: "its namespace is not in spec.services.namespaces"}
-	}
-	if why := checkService(r); why != nil {
-		return 0, why
+		return &refusal{reason: refusedNamespace, text: "its namespace is not in spec.services.namespaces"}
 	}
 	if len(r.Endpoints) > maxEndpointGroups {
-		return 0, malformed("endpoints: %d entries are too many", len(r.Endpoints))
+		return malformed("endpoints: %d entries are too many", len(r.Endpoints))
+	}
+	if err := cmp.Or(merge.CheckSize(r), merge.Check(r)); err != nil {
+		return malformed("%v", err)
+	}
+	if why := checkProperties(r); why != nil {
+		return why
 	}
 	for i := range r.Endpoints {
-		group := &r.Endpoints[i]
-		if why := p.checkEndpoints(group); why != nil {
+		if why := p.checkEndpoints(&r.Endpoints[i]); why != nil {
 			why.text = fmt.Sprintf("endpoints[%d].%s", i, why.text)
-			return 0, why
-		}
-		endpoints += len(group.Endpoints)
-	}
-	if err := merge.CheckSize(r); err != nil {
-		return 0, malformed("%v", err)
-	}
-	return endpoints, nil
-}
-
-// Limits of lists, as in the API.
-const (
-	maxEndpointGroups = 64
-	maxGroupEndpoints = 5000
-	maxProperties     = 64
-)
-
-func checkService(r *v1alpha1.ServiceRecord) *refusal {
-	oneOf := func(field, value string, values ...string) *refusal {
-		if slices.Contains(values, value) {
-			return nil
-		}
-		return malformed("%s: %.63q is not one of %q", field, value, values)
-	}
-	var checks []*refusal
-	check := func(why *refusal) { checks = append(checks, why) }
-	check(oneOf("type", string(r.Type), string(v1alpha1.ServiceRecordClusterSetIP), string(v1alpha1.ServiceRecordHeadless)))
-	check(checkPorts(r.Ports))
-	check(oneOf("sessionAffinity", string(r.SessionAffinity), "", string(corev1.ServiceAffinityNone), string(corev1.ServiceAffinityClientIP)))
-	if t := r.SessionAffinityTimeout; t != nil && (*t < 1 || *t > 86400) {
-		check(malformed("sessionAffinityTimeout: %d is out of range", *t))
-	}
-	if len(r.IPFamilies) > 2 || len(r.IPFamilies) == 2 && r.IPFamilies[0] == r.IPFamilies[1] {
-		check(malformed("ipFamilies: a family occurs twice"))
-	}
-	for _, f := range r.IPFamilies {
-		check(oneOf("ipFamilies", string(f), string(corev1.IPv4Protocol), string(corev1.IPv6Protocol)))
-	}
-	if t := r.InternalTrafficPolicy; t != nil {
-		check(oneOf("internalTrafficPolicy", string(*t), string(corev1.ServiceInternalTrafficPolicyCluster), string(corev1.ServiceInternalTrafficPolicyLocal)))
-	}
-	if t := r.TrafficDistribution; t != nil && len(*t) > validation.DNS1123LabelMaxLength {
-		check(malformed("trafficDistribution: is too long"))
-	}
-	check(checkProperties(r))
-	for _, why := range checks {
-		if why != nil {
 			return why
 		}
 	}
 	return nil
 }
+
+// Limits of lists, as in the API.
+const (
+	maxEndpointGroups = 64
+	maxProperties     = 64
+)
 
 // checkProperties checks labels and annotations by the rules of the API server. Their length
 // is checked by merge.CheckSize.
@@ -173,39 +133,8 @@ func checkProperties(r *v1alpha1.ServiceRecord) *refusal {
 	return nil
 }
 
-func checkPorts(ports []v1alpha1.ServiceRecordPort) *refusal {
-	if len(ports) > v1alpha1.MaxServicePorts {
-		return malformed("ports: %d are too many", len(ports))
-	}
-	names := make(map[string]bool, len(ports))
-	for _, p := range ports {
-		switch {
-		case names[p.Name]:
-			return malformed("ports: the name %.63q occurs twice", p.Name)
-		case p.Name != "" && config.CheckLabel(p.Name) != nil, p.Name == "" && len(ports) > 1:
-			return malformed("ports: %.63q is not a valid name", p.Name)
-		case p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP:
-			return malformed("ports: %.63q is not a protocol", p.Protocol)
-		case p.Port < 1 || p.Port > 65535:
-			return malformed("ports: %d is not a port", p.Port)
-		case p.AppProtocol != nil && len(validation.IsQualifiedName(*p.AppProtocol)) > 0:
-			return malformed("ports: %.63q is not an application protocol", *p.AppProtocol)
-		}
-		names[p.Name] = true
-	}
-	return nil
-}
-
+// checkEndpoints checks what merge.Check leaves to the translation of addresses.
 func (p *importPolicy) checkEndpoints(group *v1alpha1.ServiceRecordEndpoints) *refusal {
-	if group.AddressType != discoveryv1.AddressTypeIPv4 && group.AddressType != discoveryv1.AddressTypeIPv6 {
-		return malformed("addressType: %.63q is not IPv4 or IPv6", group.AddressType)
-	}
-	if why := checkPorts(group.Ports); why != nil {
-		return why
-	}
-	if len(group.Endpoints) > maxGroupEndpoints {
-		return malformed("endpoints: %d are too many", len(group.Endpoints))
-	}
 	var last netip.Prefix // most endpoints are in the prefix of the one before
 	for i := range group.Endpoints {
 		e := &group.Endpoints[i]

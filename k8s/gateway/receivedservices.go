@@ -150,7 +150,7 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 		return nil, storedService{}, malformed("not a record: %v", err)
 	}
 	merge.DropEmpty(&o.Spec.Service)
-	if _, why := s.policy.check(r.Key, &o.Spec.Service); why != nil {
+	if why := s.policy.check(r.Key, &o.Spec.Service); why != nil {
 		return nil, storedService{}, why
 	}
 	want, err := storedServiceOf(o)

@@ -77,7 +77,13 @@ func checkPorts(ports []v1alpha1.ServiceRecordPort, unique bool) error {
 	if len(ports) > v1alpha1.MaxServicePorts {
 		return fmt.Errorf("it has %d ports, the maximum is %d", len(ports), v1alpha1.MaxServicePorts)
 	}
-	for i, p := range ports {
+	type number struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	names, numbers := make(map[string]bool), make(map[number]bool)
+	for _, p := range ports {
+		of := number{p.Port, p.Protocol}
 		switch {
 		case p.Port < 1 || p.Port > 65535:
 			return fmt.Errorf("%d is not a port number", p.Port)
@@ -89,12 +95,10 @@ func checkPorts(ports []v1alpha1.ServiceRecordPort, unique bool) error {
 			return fmt.Errorf("%q is not the name of a port", p.Name)
 		case p.AppProtocol != nil && len(validation.IsQualifiedName(*p.AppProtocol)) > 0:
 			return fmt.Errorf("%q is not an application protocol", *p.AppProtocol)
+		case names[p.Name], unique && numbers[of]:
+			return fmt.Errorf("two ports are %s %d/%s", p.Name, p.Port, p.Protocol)
 		}
-		for _, other := range ports[:i] {
-			if other.Name == p.Name || unique && other.Port == p.Port && other.Protocol == p.Protocol {
-				return fmt.Errorf("two ports are %s %d/%s", p.Name, p.Port, p.Protocol)
-			}
-		}
+		names[p.Name], numbers[of] = true, true
 	}
 	return nil
 }
