@@ -148,6 +148,18 @@ func (c *Cache[T]) List() []T {
 	return objects
 }
 
+// Signal tells one receiver of changes: those that it has not received yet are one. It is made
+// with a capacity of one.
+type Signal chan struct{}
+
+// Set does not block. It may be called from any goroutine.
+func (s Signal) Set() {
+	select {
+	case s <- struct{}{}:
+	default: // the receiver will see this change, too
+	}
+}
+
 // Notify calls changed after each change, and once for each existing object. changed must
 // not block; it is called from one goroutine.
 func (c *Cache[T]) Notify(changed func()) error {

@@ -33,12 +33,7 @@ func (c *controller) follow(informer cache.SharedIndexInformer, same func(was, i
 	return err
 }
 
-func (c *controller) wakeUp() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // a wake-up is pending already
-	}
-}
+func (c *controller) wakeUp() { c.wake.Set() }
 
 // batchDelay is the time for which status reports of nodes are collected before a pass:
 // when a gateway starts, every node reports it.

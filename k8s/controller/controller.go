@@ -83,7 +83,7 @@ type controller struct {
 	log    *slog.Logger
 	state  state
 	pacing *pacing
-	wake   chan struct{} // capacity one: something changed since the last pass began
+	wake   client.Signal // something changed since the last pass began
 	waking atomic.Bool   // a batched wake-up is pending
 
 	installation installation // used by one pass at a time
@@ -142,7 +142,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	c := &controller{
 		helpers: helpers,
-		client:  o.Client, log: o.Log, wake: make(chan struct{}, 1),
+		client:  o.Client, log: o.Log, wake: make(client.Signal, 1),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
 		attachments: o.Client.NodeAttachments().Cache(""),

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"reflect"
-	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
-	"strait.dev/strait/tun"
 )
 
 // maxText is the maximum length of texts in the API, in bytes; maxEndpoints is the maximum
@@ -54,19 +52,6 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	listener.Close()
 }
 
-// newAnnouncer returns an announcer that uses the links that are up.
-func (f *follower) newAnnouncer() *control.Announcer {
-	return control.NewAnnouncer(control.AnnouncerOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log})
-}
-
-// newReceiver returns a receiver that uses the links that are up.
-func (f *follower) newReceiver() *receiver {
-	return &receiver{
-		options: &f.options, client: f.client, metrics: f.metrics, log: f.log, changed: make(chan struct{}, 1),
-		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log},
-	}
-}
-
 // followExports passes the ExportedServices to the control channel, until ctx ends.
 func (f *follower) followExports(ctx context.Context) {
 	store := &exportedServices{exports: f.exports, metrics: f.metrics, log: f.log}
@@ -86,14 +71,6 @@ func (f *follower) linksUp() (up []control.Link) {
 // dial connects to the control channel at the far end of a link.
 func (f *follower) dial(ctx context.Context, l control.Link) (net.Conn, error) {
 	return f.process.Gateway().Fabric().Streams.Dial(ctx, l.OwnKey, l.RemoteKey, control.Port)
-}
-
-// links returns the links of the running gateway, none before it runs.
-func (f *follower) links() []tun.LinkStatus {
-	if d := f.process.Gateway(); d != nil {
-		return d.Fabric().Status()
-	}
-	return nil
 }
 
 // announce passes on what the controller announces to the remote cluster.
@@ -141,7 +118,7 @@ func (f *follower) receive(from control.Link, c control.Announcement) error {
 			refusal = clusterIDTaken(p, before, a.ClusterID)
 		}
 	}
-	f.requestPublish()
+	f.publishRequested.Set()
 	return refusal
 }
 
@@ -169,8 +146,8 @@ func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result
 	}
 }
 
-// sameAnnouncement reports whether two announcements have the same content.
+// sameAnnouncement reports whether two announcements have the same content, whenever they were received.
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
-	return a.Revision == b.Revision && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
-		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && reflect.DeepEqual(a.Offload, b.Offload) && slices.Equal(a.Superseded, b.Superseded)
+	a.HeardAt, b.HeardAt = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
 }

@@ -19,10 +19,8 @@ type exportedServices struct {
 	log     *slog.Logger
 }
 
-// Add implements cache.ReflectorStore.
 func (s *exportedServices) Add(object any) error { return s.Update(object) }
 
-// Update implements cache.ReflectorStore.
 func (s *exportedServices) Update(object any) error {
 	r, err := exportedRecord(object)
 	if err != nil {
@@ -35,7 +33,6 @@ func (s *exportedServices) Update(object any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
 func (s *exportedServices) Delete(object any) error {
 	e, ok := object.(*v1alpha1.ExportedService)
 	if !ok {
@@ -46,7 +43,6 @@ func (s *exportedServices) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: these are all ExportedServices.
 func (s *exportedServices) Replace(objects []any, _ string) error {
 	records := make([]control.ServiceRecord, 0, len(objects))
 	for i, object := range objects {
@@ -64,7 +60,6 @@ func (s *exportedServices) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore.
 func (*exportedServices) Resync() error { return nil }
 
 // exportedRecord returns the record of an ExportedService.

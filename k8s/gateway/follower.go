@@ -33,7 +33,7 @@ type follower struct {
 	keys             atomic.Pointer[[]translate.OwnKey] // newest first
 	established      atomic.Bool                        // a link with a key of the gateway's own is up
 	started          chan struct{}                      // closed when the gateway itself runs
-	publishRequested chan struct{}                      // the status may have changed; capacity one
+	publishRequested client.Signal                      // the status may have changed
 
 	// Used only by the goroutine that calls follow.
 	inForce         *config.Gateway // nil: none yet

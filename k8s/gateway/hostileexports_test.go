@@ -154,7 +154,7 @@ func receive(t *testing.T, admin *client.Client, name string, serve func(net.Lis
 	link := control.Link{Name: "a-0", Gateway: "a-0", OwnKey: config.Key{31: 1}, RemoteKey: config.Key{31: 2}}
 	log := slog.New(slog.DiscardHandler)
 	r = &receiver{
-		options: &Options{Peering: name, Namespace: "strait-gateways", Name: name + "-0"}, client: admin, metrics: newMetrics(), log: log, changed: make(chan struct{}, 1),
+		options: &Options{Peering: name, Namespace: "strait-gateways", Name: name + "-0"}, client: admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
 		importer: control.ImporterOptions{
 			Up: func() []control.Link { return []control.Link{link} },
 			Dial: func(ctx context.Context, _ control.Link) (net.Conn, error) {

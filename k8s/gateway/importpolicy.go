@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"time"
 
@@ -56,8 +55,6 @@ func importPolicyOf(p *v1alpha1.Peering, now time.Time) *importPolicy {
 	}
 	return policy
 }
-
-func (p *importPolicy) equal(q *importPolicy) bool { return reflect.DeepEqual(p, q) }
 
 // Reasons for which records are refused, in metrics.
 const (

@@ -28,7 +28,7 @@ type objects struct {
 	reports  *client.Cache[*v1alpha1.GatewayReport]   // the gateway's own
 	self     string                                   // its key: namespace/name
 
-	changed chan struct{} // signals a change; capacity one
+	changed client.Signal
 }
 
 func newObjects(c *client.Client, of Options) (*objects, error) {
@@ -41,7 +41,7 @@ func newObjects(c *client.Client, of Options) (*objects, error) {
 		mappings: c.AddressMappings().Cache(""),
 		reports:  c.GatewayReports(of.Namespace).Cache(of.Name),
 		self:     of.Namespace + "/" + of.Name,
-		changed:  make(chan struct{}, 1),
+		changed:  make(client.Signal, 1),
 	}
 	follow := []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify}
 	if of.WithoutNodes {
@@ -49,7 +49,7 @@ func newObjects(c *client.Client, of Options) (*objects, error) {
 		follow = append(follow, o.received.Notify)
 	}
 	for _, one := range follow {
-		if err := one(o.notify); err != nil {
+		if err := one(o.changed.Set); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func (o *objects) run(ctx context.Context) {
 		all.Go(func() { informer.RunWithContext(ctx) })
 	}
 	if cache.WaitForCacheSync(ctx.Done(), o.synced()...) {
-		o.notify() // an empty list causes no event
+		o.changed.Set() // an empty list causes no event
 	}
 }
 
@@ -86,13 +86,6 @@ func (o *objects) synced() (all []cache.InformerSynced) {
 		all = append(all, informer.HasSynced)
 	}
 	return all
-}
-
-func (o *objects) notify() {
-	select {
-	case o.changed <- struct{}{}:
-	default: // a signal is pending and covers this change
-	}
 }
 
 // input returns the input of a configuration.

@@ -59,10 +59,8 @@ func (r *receivedObjects) copy() map[string]storedService {
 	return maps.Clone(r.all)
 }
 
-// Add implements cache.ReflectorStore.
 func (r *receivedObjects) Add(object any) error { return r.Update(object) }
 
-// Update implements cache.ReflectorStore.
 func (r *receivedObjects) Update(object any) error {
 	o, s, err := receivedObject(object)
 	if err != nil {
@@ -74,7 +72,6 @@ func (r *receivedObjects) Update(object any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
 func (r *receivedObjects) Delete(object any) error {
 	o, _, err := receivedObject(object)
 	if err != nil {
@@ -86,7 +83,6 @@ func (r *receivedObjects) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore.
 func (r *receivedObjects) Replace(objects []any, _ string) error {
 	all := make(map[string]storedService, len(objects))
 	for _, object := range objects {
@@ -105,7 +101,6 @@ func (r *receivedObjects) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore.
 func (*receivedObjects) Resync() error { return nil }
 
 func receivedObject(object any) (*v1alpha1.ReceivedService, storedService, error) {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -114,29 +115,12 @@ func (s *receivedServices) Retain(ctx context.Context, keep func(control.Service
 	return s.delete(ctx)
 }
 
-// each calls do for all items, some at a time. It returns the errors.
+// each calls do for all items, some at a time. It returns one of the errors: one is enough to repeat
+// all.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	var (
-		running  sync.WaitGroup
-		mu       sync.Mutex
-		problems error
-	)
-	slots := make(chan struct{}, writers)
-	for _, item := range items {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, item); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if problems == nil { // one is enough to repeat all
-					problems = err
-				}
-			}
-		})
-	}
-	running.Wait()
-	return problems
+	problems := make([]error, len(items))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), writers, len(items), func(i int) { problems[i] = do(ctx, items[i]) })
+	return cmp.Or(problems...)
 }
 
 // object returns the object of a record, or why the record is refused.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type receiver struct {
 
 	budget  writeBudget
 	policy  atomic.Pointer[importPolicy] // nil: this gateway is not the receiver
-	changed chan struct{}                // the policy changed; capacity one
+	changed client.Signal                // the policy changed
 	current atomic.Pointer[reception]    // nil: none
 }
 
@@ -46,14 +47,11 @@ func (r *receiver) follow(p *v1alpha1.Peering, now time.Time) {
 	if p != nil && p.Status.Services != nil && p.Status.Services.Receiver == r.options.Name {
 		policy = importPolicyOf(p, now)
 	}
-	if policy.equal(r.policy.Load()) {
+	if reflect.DeepEqual(policy, r.policy.Load()) {
 		return
 	}
 	r.policy.Store(policy)
-	select {
-	case r.changed <- struct{}{}:
-	default: // a signal is pending
-	}
+	r.changed.Set()
 }
 
 // run receives until ctx ends.
@@ -125,7 +123,7 @@ func (r *receiver) receiveWith(ctx context.Context, policy *importPolicy, object
 		case <-ctx.Done():
 			return
 		case <-r.changed:
-			if !policy.equal(r.policy.Load()) {
+			if !reflect.DeepEqual(policy, r.policy.Load()) {
 				return
 			}
 		case <-compare.C:

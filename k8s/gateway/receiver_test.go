@@ -93,7 +93,7 @@ func newImporting(t *testing.T) *importing {
 		}
 	})
 	i.receiver = &receiver{
-		options: &Options{Peering: "b", Namespace: "strait", Name: "b-0"}, client: i.admin, metrics: newMetrics(), log: log, changed: make(chan struct{}, 1),
+		options: &Options{Peering: "b", Namespace: "strait", Name: "b-0"}, client: i.admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
 		importer: control.ImporterOptions{
 			Up: func() []control.Link { return []control.Link{link} },
 			Dial: func(ctx context.Context, _ control.Link) (net.Conn, error) {

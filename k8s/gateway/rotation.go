@@ -24,12 +24,7 @@ type rotation struct {
 // step returns the key to use, and the key that is to replace it, each nil if there is
 // none. keys are sorted newest first.
 func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now time.Time) (use, next *translate.OwnKey) {
-	var real []translate.OwnKey
-	for _, k := range keys {
-		if k.Generation > 0 {
-			real = append(real, k)
-		}
-	}
+	real := slices.DeleteFunc(slices.Clone(keys), func(k translate.OwnKey) bool { return k.Generation == 0 })
 	if len(real) == 0 {
 		return nil, nil
 	}
@@ -56,17 +51,16 @@ func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now tim
 // usedByAllRemotes reports whether there is a remote gateway with a link that is up, and
 // each uses this key.
 func usedByAllRemotes(key config.Key, links []tun.LinkStatus) bool {
-	there, using := map[string]bool{}, map[string]bool{}
+	using := map[string]bool{}
 	for _, l := range links {
 		if l.Up {
-			there[l.Gateway] = true
 			using[l.Gateway] = using[l.Gateway] || l.OwnKey == key
 		}
 	}
-	for gateway := range there {
-		if !using[gateway] {
+	for _, uses := range using {
+		if !uses {
 			return false
 		}
 	}
-	return len(there) > 0
+	return len(using) > 0
 }

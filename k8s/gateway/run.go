@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -73,10 +74,10 @@ func Run(ctx context.Context, o Options) error {
 		},
 		metrics:          newMetrics(),
 		started:          make(chan struct{}),
-		publishRequested: make(chan struct{}, 1),
+		publishRequested: make(client.Signal, 1),
 		saver:            newSaver(o.CacheDir, identity{o.Peering, o.Name}, o.Daemon.Log),
 	}
-	f.announcer = f.newAnnouncer()
+	f.announcer = control.NewAnnouncer(control.AnnouncerOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log})
 	f.loadKeys()
 	var err error
 	api := rest.CopyConfig(o.API)
@@ -91,8 +92,11 @@ func Run(ctx context.Context, o Options) error {
 	f.exports = control.NewExports(control.ExportsOptions{
 		Stale: contact.stale, Stored: func(lag time.Duration) { f.metrics.lag.Observe(lag.Seconds()) },
 	})
-	f.receiver = f.newReceiver()
-	o.Daemon.LinksChanged = f.requestPublish
+	f.receiver = &receiver{
+		options: &f.options, client: f.client, metrics: f.metrics, log: f.log, changed: make(client.Signal, 1),
+		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log},
+	}
+	o.Daemon.LinksChanged = f.publishRequested.Set
 	// A metrics reader knows the process by its address only; these labels identify the
 	// gateway.
 	o.Daemon.Labels = map[string]string{"peering": o.Peering, "gateway": o.Name}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/client"
 )
 
 // Changes of nodes are written at most every saveInterval, and for at most one part in
@@ -27,13 +28,13 @@ type saver struct {
 	of   identity
 	log  *slog.Logger
 	next chan *config.Gateway // the latest unwritten configuration; capacity one
-	now  chan struct{}        // next is to be written without delay; capacity one
+	now  client.Signal        // next is to be written without delay
 
 	queued *config.Gateway // latest; used only by the goroutine that calls save
 }
 
 func newSaver(dir string, of identity, log *slog.Logger) *saver {
-	return &saver{dir: dir, of: of, log: log, next: make(chan *config.Gateway, 1), now: make(chan struct{}, 1)}
+	return &saver{dir: dir, of: of, log: log, next: make(chan *config.Gateway, 1), now: make(client.Signal, 1)}
 }
 
 // save queues the configuration in effect, which must not be changed afterwards. It is
@@ -44,10 +45,7 @@ func (s *saver) save(c *config.Gateway) {
 	default:
 	}
 	if q := s.queued; q == nil || !reflect.DeepEqual(q.WireGuard, c.WireGuard) || !reflect.DeepEqual(q.Remote, c.Remote) {
-		select {
-		case s.now <- struct{}{}:
-		default:
-		}
+		s.now.Set()
 	}
 	s.queued = c
 	s.next <- c

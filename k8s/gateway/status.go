@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/internal/ratelimit"
@@ -18,12 +17,12 @@ import (
 )
 
 const (
-	reportCheck   = time.Second      // how often the report is checked, even if no link goes up or down
-	reportRate    = 1                // writes per second: the remote cluster may cause changes at any rate
-	reportBurst   = 4                // writes at once: links that are lost together are not lost in the same moment
-	heardInterval = 10 * time.Second // of writes of what the remote cluster says
-	heardBurst    = 4                // writes of that at once
-	reportTimeout = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
+	reportInterval = time.Second      // of writes: the remote cluster may cause changes at any rate
+	reportCheck    = time.Second      // how often the report is checked, even if no link goes up or down
+	reportBurst    = 4                // writes at once: links that are lost together are not lost in the same moment
+	heardInterval  = 10 * time.Second // of writes of what the remote cluster says
+	heardBurst     = 4                // writes of that at once
+	reportTimeout  = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
 // publish keeps the gateway's report up to date until ctx ends: state and links at once,
@@ -32,7 +31,7 @@ const (
 func (f *follower) publish(ctx context.Context) {
 	tick := time.NewTicker(reportCheck)
 	defer tick.Stop()
-	writes := newReportWrites()
+	var writes reportWrites
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,16 +61,11 @@ func (f *follower) publish(ctx context.Context) {
 	}
 }
 
-// reportWrites decides when the report is written.
+// reportWrites decides when the report is written. The zero value is ready for use.
 type reportWrites struct {
-	limit  flowcontrol.PassiveRateLimiter
-	heard  ratelimit.Bucket
-	last   time.Time // of the last write or failed write
-	failed bool      // whether the last one failed
-}
-
-func newReportWrites() *reportWrites {
-	return &reportWrites{limit: flowcontrol.NewTokenBucketPassiveRateLimiter(reportRate, reportBurst)}
+	all, heard ratelimit.Bucket
+	last       time.Time // of the last write or failed write
+	failed     bool      // whether the last one failed
 }
 
 // due reports whether to write a report with changes of some kinds, and whether without those
@@ -81,7 +75,7 @@ func (w *reportWrites) due(c reportChanges) (write, withoutHeard bool) {
 	recently := now.Sub(w.last) < reportTimeout
 	withoutHeard = c.heard && !w.heard.Has(now, heardInterval, heardBurst)
 	waits := !c.own && (!c.heard || withoutHeard) && (recently || !c.later)
-	if recently && w.failed || waits || !w.limit.TryAccept() {
+	if recently && w.failed || waits || !w.all.Take(now, reportInterval, reportBurst) {
 		return false, false
 	}
 	if c.heard && !withoutHeard {
@@ -128,14 +122,16 @@ func (f *follower) write(ctx context.Context, status v1alpha1.GatewayReportStatu
 // no MTU and no links before there is a configuration.
 func (f *follower) report(p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, now time.Time) v1alpha1.GatewayReportStatus {
 	s := v1alpha1.GatewayReportStatus{Peering: f.options.Peering}
-	f.showKeys(&s, p, have, now)
+	var links []tun.LinkStatus
 	if d := f.process.Gateway(); d != nil {
 		s.MTU = int32(d.Fabric().Gateway.Table().MTU())
 		s.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Relay.Mappings())
-		for _, l := range d.Fabric().Status() {
-			s.Links = append(s.Links, linkStatus(l))
-		}
+		links = d.Fabric().Status()
 	}
+	for _, l := range links {
+		s.Links = append(s.Links, linkStatus(l))
+	}
+	f.showKeys(&s, p, have, links, now)
 	s.Summary = summaryOf(s.Links)
 	f.reportAnnouncements(&s, have)
 	s.Services = f.receiver.report()
@@ -182,11 +178,10 @@ func summaryOf(links []v1alpha1.LinkStatus) (s v1alpha1.GatewaySummary) {
 }
 
 // showKeys sets the keys that the remote cluster is to use.
-func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, now time.Time) {
+func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, links []tun.LinkStatus, now time.Time) {
 	if f.rotation.generation == 0 {
 		f.rotation.generation = keyInUse(p, f.options.Name, have)
 	}
-	links := f.links()
 	use, next := f.rotation.step(f.ownKeys(), links, now)
 	if use != nil {
 		s.PublicKey, s.KeyGeneration = v1alpha1.PublicKey(use.Public.String()), use.Generation
@@ -198,7 +193,7 @@ func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering
 		return k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public })
 	})
 	if f.established.Swap(established) != established {
-		f.objects.notify() // the key of an invite is no longer needed, or needed again
+		f.objects.changed.Set() // the key of an invite is no longer needed, or needed again
 	}
 }
 
@@ -214,14 +209,6 @@ func keyInUse(p *v1alpha1.Peering, gateway string, have v1alpha1.GatewayReportSt
 		}
 	}
 	return 0
-}
-
-// requestPublish makes publish check the report at once.
-func (f *follower) requestPublish() {
-	select {
-	case f.publishRequested <- struct{}{}:
-	default: // a request is pending
-	}
 }
 
 // reportChanges are the kinds of fields in which a report differs from the desired one.

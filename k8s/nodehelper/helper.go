@@ -46,7 +46,7 @@ func Run(ctx context.Context, o Options) error {
 
 // run is Run with known kernel support.
 func run(ctx context.Context, o Options, support node.Support) error {
-	changed := make(chan struct{}, 1)
+	changed := make(client.Signal, 1)
 	h := &helper{
 		Options: o, support: support, changed: changed,
 		attachments: o.Client.NodeAttachments().Cache(o.Node),
@@ -72,7 +72,7 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		Notify(func()) error
 		RunWithContext(context.Context)
 	}{h.attachments, h.networks, h.peerings} {
-		if err := c.Notify(func() { notify(changed) }); err != nil {
+		if err := c.Notify(changed.Set); err != nil {
 			return fmt.Errorf("node helper: %w", err)
 		}
 		background.Go(func() { c.RunWithContext(within) })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/nodeprobe"
 )
 
@@ -40,7 +41,7 @@ type probes struct {
 	ask     askFunc
 	now     func() time.Time
 	origin  time.Time     // of all intervals: at random, so that nodes do not probe at the same time
-	changed chan struct{} // signals a change of the results; capacity one
+	changed client.Signal // of the results
 
 	running map[string]*activeProbe // by name of the gateway; of the goroutine that calls set
 	all     sync.WaitGroup
@@ -61,7 +62,7 @@ type activeProbe struct {
 
 func newProbes(ask askFunc, now func() time.Time) *probes {
 	return &probes{
-		ask: ask, now: now, origin: now().Add(-rand.N(maxProbeInterval)), changed: make(chan struct{}, 1), running: map[string]*activeProbe{},
+		ask: ask, now: now, origin: now().Add(-rand.N(maxProbeInterval)), changed: make(client.Signal, 1), running: map[string]*activeProbe{},
 		answers: map[string]nodeprobe.State{}, linked: map[string]bool{}, out: map[string]bool{}, back: map[string]time.Time{},
 	}
 }
@@ -224,7 +225,7 @@ func (p *probes) record(name string, state nodeprobe.State) {
 		}
 	}
 	if changed {
-		notify(p.changed)
+		p.changed.Set()
 	}
 }
 
@@ -236,7 +237,7 @@ func (p *probes) recordSilence(name string) {
 		p.out[name] = true
 		delete(p.answers, name)
 		delete(p.back, name)
-		notify(p.changed)
+		p.changed.Set()
 	}
 }
 
@@ -278,12 +279,4 @@ func (p *probes) known() (answers map[string]nodeprobe.State, joining, unlinked 
 func isKey[K comparable, V any](m map[K]V, k K) bool {
 	_, is := m[k]
 	return is
-}
-
-// notify signals on a channel with capacity one.
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -87,7 +87,7 @@ func (p *clusterPods) listPages(ctx context.Context, options metav1.ListOptions)
 func (p *clusterPods) follow(nodes *client.Cache[*corev1.Node]) error {
 	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(added any) { p.nodeAdded(added.(*corev1.Node)) },
-		UpdateFunc: func(old, new any) { p.nodeChanged(old.(*corev1.Node), new.(*corev1.Node)) },
+		UpdateFunc: func(old, new any) { p.compare(old.(*corev1.Node).Spec.PodCIDRs, new.(*corev1.Node).Spec.PodCIDRs) },
 		DeleteFunc: func(deleted any) {
 			if n, ok := deleted.(*corev1.Node); ok {
 				p.nodeDeleted(n)
@@ -114,31 +114,19 @@ func (p *clusterPods) nodeAdded(n *corev1.Node) {
 	delete(p.gone, n.Name)
 }
 
-// nodeChanged lists all pods again if the node has lost a CIDR.
-func (p *clusterPods) nodeChanged(old, new *corev1.Node) {
-	p.compare(old.Spec.PodCIDRs, new.Spec.PodCIDRs)
-}
-
 // nodeDeleted remembers the podCIDRs of a node.
 func (p *clusterPods) nodeDeleted(n *corev1.Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone[n.Name] = n.Spec.PodCIDRs
 	if len(p.gone) > maxRemovedNodes {
-		p.listAgain()
+		p.again.Set()
 	}
 }
 
+// compare lists all pods again if a node has lost a CIDR.
 func (p *clusterPods) compare(old, new []string) {
 	if slices.ContainsFunc(old, func(c string) bool { return !slices.Contains(new, c) }) {
-		p.listAgain()
-	}
-}
-
-// listAgain makes run list all pods again later.
-func (p *clusterPods) listAgain() {
-	select {
-	case p.again <- struct{}{}:
-	default: // a request is pending
+		p.again.Set()
 	}
 }

@@ -18,12 +18,12 @@ import (
 // the number of pods.
 //
 // When a node loses a CIDR, discarded pods may be outside: then all pods are listed again.
-// It is safe for concurrent use.
+// It implements cache.ReflectorStore. It is safe for concurrent use.
 type clusterPods struct {
 	api      *client.Kind[*corev1.Pod, *corev1.PodList]
 	podCIDRs func(node string) []string
 	changed  func()
-	again    chan struct{} // list all pods again; capacity one
+	again    client.Signal // list all pods again
 
 	mu       sync.Mutex
 	kept     map[types.NamespacedName]*clusterPod
@@ -33,7 +33,7 @@ type clusterPods struct {
 
 func newClusterPods(api *client.Kind[*corev1.Pod, *corev1.PodList], podCIDRs func(string) []string, changed func()) *clusterPods {
 	return &clusterPods{
-		api: api, podCIDRs: podCIDRs, changed: changed, again: make(chan struct{}, 1),
+		api: api, podCIDRs: podCIDRs, changed: changed, again: make(client.Signal, 1),
 		kept: make(map[types.NamespacedName]*clusterPod), gone: make(map[string][]string),
 	}
 }
@@ -72,10 +72,8 @@ func (p *clusterPods) listed() bool {
 	return p.complete
 }
 
-// Add implements cache.ReflectorStore.
 func (p *clusterPods) Add(object any) error { return p.Update(object) }
 
-// Update implements cache.ReflectorStore.
 func (p *clusterPods) Update(object any) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -89,7 +87,6 @@ func (p *clusterPods) Update(object any) error {
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
 func (p *clusterPods) Delete(object any) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -114,7 +111,6 @@ func (p *clusterPods) keep(name types.NamespacedName, pod *clusterPod) {
 	}
 }
 
-// Replace implements cache.ReflectorStore: these are all pods.
 func (p *clusterPods) Replace(objects []any, _ string) error {
 	kept := make(map[types.NamespacedName]*clusterPod)
 	for _, object := range objects {
@@ -131,7 +127,6 @@ func (p *clusterPods) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore.
 func (*clusterPods) Resync() error { return nil }
 
 func nameOf(p *corev1.Pod) types.NamespacedName {

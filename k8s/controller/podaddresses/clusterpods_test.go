@@ -107,8 +107,8 @@ func TestPodsAreListedAnewOnlyWhenANodeLosesARange(t *testing.T) {
 		want bool
 	}{
 		"a new node":                      {func(p *clusterPods) { p.nodeAdded(node("10.0.1.0/24")) }, false},
-		"one more range":                  {func(p *clusterPods) { p.nodeChanged(node("10.0.1.0/24"), node("10.0.2.0/24", "10.0.1.0/24")) }, false},
-		"one range less":                  {func(p *clusterPods) { p.nodeChanged(node("10.0.2.0/24", "10.0.1.0/24"), node("10.0.1.0/24")) }, true},
+		"one more range":                  {func(p *clusterPods) { p.compare([]string{"10.0.1.0/24"}, []string{"10.0.2.0/24", "10.0.1.0/24"}) }, false},
+		"one range less":                  {func(p *clusterPods) { p.compare([]string{"10.0.2.0/24", "10.0.1.0/24"}, []string{"10.0.1.0/24"}) }, true},
 		"gone":                            {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")) }, false},
 		"gone and back":                   {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.1.0/24")) }, false},
 		"gone and back with other ranges": {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.2.0/24")) }, true},

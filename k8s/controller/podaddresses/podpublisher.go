@@ -36,7 +36,7 @@ const (
 type Publisher struct {
 	Options
 	pods     *clusterPods                    // of all namespaces
-	changed  chan struct{}                   // capacity one
+	changed  client.Signal                   // requests an evaluation of all pods
 	reserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first call of reserve
 	count    atomic.Int64                    // problems
 }
@@ -52,8 +52,8 @@ type Options struct {
 
 // New returns a publisher that follows the caches, which must not run yet.
 func New(o Options) (*Publisher, error) {
-	p := &Publisher{Options: o, changed: make(chan struct{}, 1)}
-	p.pods = newClusterPods(o.Client.Pods(""), p.podCIDRs, p.notify)
+	p := &Publisher{Options: o, changed: make(client.Signal, 1)}
+	p.pods = newClusterPods(o.Client.Pods(""), p.podCIDRs, p.changed.Set)
 	return p, errors.Join(p.pods.follow(o.Nodes), p.follow())
 }
 
@@ -69,7 +69,7 @@ func (p *Publisher) Problems() int64 { return p.count.Load() }
 // Reserve sets the prefixes that no pod may have an address in. Until the first call, nothing is written.
 func (p *Publisher) Reserve(all []ipam.Reserved) {
 	p.reserved.Store(&all)
-	p.notify()
+	p.changed.Set()
 }
 
 // Run writes as pods change, until ctx ends. Evaluations go on while requests run, so a slow request delays only the pods of
@@ -103,9 +103,9 @@ func (p *Publisher) Run(ctx context.Context) {
 			state.started(next, time.Now())
 		case end := <-ended:
 			end.outcome = end.result
-			p.notify() // the node may be written again
+			p.changed.Set() // the node may be written again
 		case <-due:
-			p.notify()
+			p.changed.Set()
 		case <-rested:
 			changed = p.changed
 		case <-changed:
@@ -122,24 +122,16 @@ func (p *Publisher) Run(ctx context.Context) {
 // follow requests an evaluation of all pods when the addresses of a node's pods have changed.
 func (p *Publisher) follow() error {
 	_, err := p.Attachments.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { p.notify() },
-		DeleteFunc: func(any) { p.notify() },
+		AddFunc:    func(any) { p.changed.Set() },
+		DeleteFunc: func(any) { p.changed.Set() },
 		UpdateFunc: func(was, is any) {
 			a, b := was.(*v1alpha1.NodeAttachment), is.(*v1alpha1.NodeAttachment)
 			if a.UID != b.UID || !slices.Equal(a.Spec.PodAddresses, b.Spec.PodAddresses) {
-				p.notify()
+				p.changed.Set()
 			}
 		},
 	})
 	return err
-}
-
-// notify requests an evaluation of all pods.
-func (p *Publisher) notify() {
-	select {
-	case p.changed <- struct{}{}:
-	default: // a request is pending
-	}
 }
 
 // publishing is the state of one call of run.
