@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/lender"
 	"strait.dev/strait/offload/protocol"
@@ -89,7 +90,7 @@ var (
 	virtual = translate.Node{Name: "strait-b", Addresses: []string{"10.0.1.9"}}
 	names   = []string{"web-0", "web-1", "job"}
 	configs = []string{"config", "extra"} // a pod needs the first one, and may lack the second one
-	reach   = translate.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})
+	reach   = merge.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})
 )
 
 func newWorld(t *testing.T, seed uint64) *world {

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/client"
 )
@@ -36,11 +38,11 @@ func (l *lease) try(ctx context.Context) (held bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !sameLease(is.Spec, l.seen) {
+	if !equality.Semantic.DeepEqual(is.Spec, l.seen) {
 		l.seen, l.seenAt = is.Spec, time.Now()
 	}
-	if holder := valueOf(is.Spec.HolderIdentity); holder != "" && holder != l.identity {
-		duration := time.Duration(valueOf(is.Spec.LeaseDurationSeconds)) * time.Second
+	if holder := ptr.Deref(is.Spec.HolderIdentity, ""); holder != "" && holder != l.identity {
+		duration := time.Duration(ptr.Deref(is.Spec.LeaseDurationSeconds, 0)) * time.Second
 		if time.Since(l.seenAt) < max(duration, time.Second) {
 			return false, nil
 		}
@@ -53,9 +55,9 @@ func (l *lease) try(ctx context.Context) (held bool, err error) {
 
 // next returns the lease as it is after it is acquired or renewed.
 func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
-	now, seconds, transitions := metav1.NowMicro(), int32(leaseFor/time.Second), valueOf(was.LeaseTransitions)
+	now, seconds, transitions := metav1.NowMicro(), int32(leaseFor/time.Second), ptr.Deref(was.LeaseTransitions, 0)
 	acquired := was.AcquireTime
-	if valueOf(was.HolderIdentity) != l.identity || acquired == nil {
+	if ptr.Deref(was.HolderIdentity, "") != l.identity || acquired == nil {
 		acquired = &now
 		if was.AcquireTime != nil {
 			transitions++
@@ -68,11 +70,10 @@ func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 // release clears the holder of the lease if this process holds it.
 func (l *lease) release(ctx context.Context) error {
 	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
-	if err != nil || valueOf(is.Spec.HolderIdentity) != l.identity {
+	if err != nil || ptr.Deref(is.Spec.HolderIdentity, "") != l.identity {
 		return err
 	}
-	none := ""
-	is.Spec.HolderIdentity = &none
+	is.Spec.HolderIdentity = new("")
 	_, err = l.leases.Update(ctx, is, metav1.UpdateOptions{})
 	return unlessOvertaken(err)
 }
@@ -83,17 +84,4 @@ func unlessOvertaken(err error) error {
 		return nil
 	}
 	return err
-}
-
-func sameLease(a, b coordinationv1.LeaseSpec) bool {
-	return valueOf(a.HolderIdentity) == valueOf(b.HolderIdentity) && a.RenewTime.Equal(b.RenewTime) &&
-		valueOf(a.LeaseDurationSeconds) == valueOf(b.LeaseDurationSeconds)
-}
-
-// valueOf returns the value that a pointer refers to, or the zero value.
-func valueOf[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/control"
@@ -38,15 +39,9 @@ const (
 // importPolicyOf returns the policy of a Peering at a time.
 func importPolicyOf(p *v1alpha1.Peering, now time.Time) *importPolicy {
 	s := p.Spec.Services
-	policy := &importPolicy{uid: p.UID, from: s.ImportFrom, namespaces: s.Namespaces, maxServices: defaultMaxServices, maxEndpoints: defaultMaxEndpoints, maxBytes: merge.DefaultMaxBytes}
-	if s.MaxServices != nil {
-		policy.maxServices = int(*s.MaxServices)
-	}
-	if s.MaxEndpoints != nil {
-		policy.maxEndpoints = int(*s.MaxEndpoints)
-	}
-	if s.MaxBytes != nil {
-		policy.maxBytes = int(*s.MaxBytes)
+	policy := &importPolicy{
+		uid: p.UID, from: s.ImportFrom, namespaces: s.Namespaces,
+		maxServices: int(ptr.Deref(s.MaxServices, defaultMaxServices)), maxEndpoints: int(ptr.Deref(s.MaxEndpoints, defaultMaxEndpoints)), maxBytes: int(ptr.Deref(s.MaxBytes, merge.DefaultMaxBytes)),
 	}
 	for _, r := range peering.RemoteOf(p, now).Ranges() {
 		if prefix, err := netip.ParsePrefix(string(r.CIDR)); err == nil { // an invalid CIDR permits no address

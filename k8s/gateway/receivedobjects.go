@@ -32,11 +32,8 @@ func storedServiceOf(o *v1alpha1.ReceivedService) (storedService, error) {
 		return storedService{}, err
 	}
 	sum := sha256.Sum256(text)
-	s := storedService{key: control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}, bytes: merge.Size(&o.Spec.Service), hash: [16]byte(sum[:])}
-	for _, group := range o.Spec.Service.Endpoints {
-		s.endpoints += len(group.Endpoints)
-	}
-	return s, nil
+	key := control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}
+	return storedService{key, merge.Endpoints(&o.Spec.Service), merge.Size(&o.Spec.Service), [16]byte(sum[:])}, nil
 }
 
 // receivedObjects are the ReceivedServices of a Peering as the API server has them. It

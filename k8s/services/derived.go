@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -33,7 +34,7 @@ func (r *reconciliation) writeDerived(ctx context.Context, of *mcsv1beta1.Servic
 	}
 	wanted := derivedService(r.namespace, name, of, merged)
 	if ok && mustReplace(is, wanted) {
-		if err := r.deleteDerived(ctx, is); err != nil {
+		if err := remove(ctx, r, r.services, is); err != nil {
 			return nil, pending("%v", err), err
 		}
 		is = nil
@@ -57,7 +58,7 @@ func (r *reconciliation) tryDerived(ctx context.Context, is, wanted *corev1.Serv
 		r.wrote = true
 		made, err := r.services.create(ctx, wanted)
 		if err != nil {
-			return nil, fmt.Errorf("create the derived Service %s: %w", wanted.Name, err)
+			return nil, err
 		}
 		return made, nil
 	case sameService(is, wanted):
@@ -71,7 +72,7 @@ func (r *reconciliation) tryDerived(ctx context.Context, is, wanted *corev1.Serv
 	r.wrote = true
 	made, err := r.services.update(ctx, next)
 	if err != nil {
-		return is, fmt.Errorf("update the derived Service %s: %w", wanted.Name, err)
+		return is, err
 	}
 	return made, nil
 }
@@ -115,13 +116,10 @@ func mustReplace(is, wanted *corev1.Service) bool {
 // sameService compares the fields that imports set.
 func sameService(is, wanted *corev1.Service) bool {
 	ports := slices.EqualFunc(is.Spec.Ports, wanted.Spec.Ports, func(a, b corev1.ServicePort) bool {
-		return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && value(a.AppProtocol) == value(b.AppProtocol) && (a.AppProtocol == nil) == (b.AppProtocol == nil)
+		return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && ptr.Equal(a.AppProtocol, b.AppProtocol)
 	})
 	policy := func(s *corev1.Service) corev1.ServiceInternalTrafficPolicy {
-		if s.Spec.InternalTrafficPolicy == nil {
-			return corev1.ServiceInternalTrafficPolicyCluster // the default
-		}
-		return *s.Spec.InternalTrafficPolicy
+		return ptr.Deref(s.Spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	return ports && is.Spec.SessionAffinity == wanted.Spec.SessionAffinity &&
 		(wanted.Spec.SessionAffinityConfig == nil || equality.Semantic.DeepEqual(is.Spec.SessionAffinityConfig, wanted.Spec.SessionAffinityConfig)) &&

@@ -3,7 +3,6 @@ package services
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
 )
 
@@ -42,12 +42,10 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 		} else {
 			_, err = r.slices.update(ctx, wanted)
 		}
-		if err != nil {
-			failed = cmp.Or(failed, fmt.Errorf("write EndpointSlice %s: %w", wanted.Name, err))
-		}
+		failed = cmp.Or(failed, err)
 	}
 	for _, slice := range unused {
-		failed = cmp.Or(failed, r.deleteSlice(ctx, slice))
+		failed = cmp.Or(failed, remove(ctx, r, r.slices, slice))
 	}
 	return failed
 }
@@ -59,12 +57,10 @@ func hasFamily(families []corev1.IPFamily, of discoveryv1.AddressType) bool {
 	return len(families) == 0 || slices.Contains(families, corev1.IPFamily(of))
 }
 
-func (r *reconciliation) deleteSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+// remove deletes an object.
+func remove[T client.Object, L client.List](ctx context.Context, r *reconciliation, from *store[T, L], object T) error {
 	r.wrote = true
-	if err := r.slices.delete(ctx, slice); err != nil {
-		return fmt.Errorf("delete EndpointSlice %s: %w", slice.Name, err)
-	}
-	return nil
+	return from.delete(ctx, object)
 }
 
 // groupKey is the key of the group that an EndpointSlice of an import is for.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -131,8 +130,7 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 		err = r.unexport(ctx)
 		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "the Service has %d ports, and at most %d are exported; export several Services with a part of the ports each", len(record.Ports), v1alpha1.MaxServicePorts)
 	} else if err = r.writeExported(ctx, record); err != nil { // the Service is imported in this cluster nevertheless
-		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "ExportedService %s cannot be written: %v", r.exportedName(), err)
-		err = fmt.Errorf("write ExportedService %s: %w", r.exportedName(), err)
+		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "the Service is not exported: %v", err)
 	}
 	for i := range groups {
 		groups[i].Cluster = r.cluster.id
@@ -154,13 +152,6 @@ func recordOf(export *mcsv1beta1.ServiceExport, service *corev1.Service, groups 
 // localGroups returns the endpoints of the Service in this cluster, sorted.
 func (r *reconciliation) localGroups() []merge.Group {
 	return merge.GroupsOf(r.slices.list(byService, r.String()), func(*discoveryv1.Endpoint) bool { return true })
-}
-
-func value[T any](pointer *T) (v T) {
-	if pointer != nil {
-		v = *pointer
-	}
-	return v
 }
 
 func (r *reconciliation) writeExported(ctx context.Context, record v1alpha1.ServiceRecord) error {
@@ -185,11 +176,7 @@ func (r *reconciliation) unexport(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	r.wrote = true
-	if err := r.exported.delete(ctx, is); err != nil {
-		return fmt.Errorf("delete ExportedService %s: %w", is.Name, err)
-	}
-	return nil
+	return remove(ctx, r, r.exported, is)
 }
 
 // setConditions writes the conditions of a ServiceExport.
@@ -205,30 +192,27 @@ func (r *reconciliation) setConditions(ctx context.Context, export *mcsv1beta1.S
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = string(kind), export.Generation, metav1.Time{Time: r.now.Truncate(time.Second)}
 		changed = meta.SetStatusCondition(&next.Status.Conditions, c) || changed
 	}
-	if !changed {
-		return nil
-	}
-	return r.writeExportStatus(ctx, next)
+	return r.writeExportStatus(ctx, next, changed)
+}
+
+// exportConditions are the conditions of a ServiceExport that this controller sets.
+var exportConditions = []string{
+	string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionConflict),
 }
 
 // removeConditions removes the conditions of a ServiceExport that this controller sets.
 func (r *reconciliation) removeConditions(ctx context.Context, export *mcsv1beta1.ServiceExport) error {
 	next, changed := export.DeepCopy(), false
-	for _, kind := range []mcsv1beta1.ServiceExportConditionType{
-		mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady, mcsv1beta1.ServiceExportConditionConflict,
-	} {
-		changed = meta.RemoveStatusCondition(&next.Status.Conditions, string(kind)) || changed
+	for _, kind := range exportConditions {
+		changed = meta.RemoveStatusCondition(&next.Status.Conditions, kind) || changed
 	}
+	return r.writeExportStatus(ctx, next, changed)
+}
+
+func (r *reconciliation) writeExportStatus(ctx context.Context, next *mcsv1beta1.ServiceExport, changed bool) error {
 	if !changed {
 		return nil
 	}
-	return r.writeExportStatus(ctx, next)
-}
-
-func (r *reconciliation) writeExportStatus(ctx context.Context, next *mcsv1beta1.ServiceExport) error {
 	r.wrote = true
-	if _, err := r.exports.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of ServiceExport %s: %w", r.key, err)
-	}
-	return nil
+	return r.exports.updateStatus(ctx, next)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -132,8 +131,8 @@ func (r *reconciliation) planPorts(ctx context.Context, object *v1alpha1.Receive
 	next := is.DeepCopy()
 	next.Status.Ports = ports
 	r.wrote = true
-	if _, err := r.received.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
-		return is.Status.Ports, note, fmt.Errorf("write the status of ReceivedService %s: %w", object.Name, err)
+	if err := r.received.updateStatus(ctx, next); err != nil {
+		return is.Status.Ports, note, err
 	}
 	return ports, note, nil
 }

@@ -104,17 +104,13 @@ func (r *reconciliation) removeImport(ctx context.Context) error {
 	if !ok || is.Labels[ImportLabel] != r.name {
 		return nil
 	}
-	r.wrote = true
-	if err := r.imports.delete(ctx, is); err != nil {
-		return fmt.Errorf("delete ServiceImport %s: %w", r.key, err)
-	}
-	return nil
+	return remove(ctx, r, r.imports, is)
 }
 
 // removeEndpoints deletes the derived Service and the EndpointSlices of the import.
 func (r *reconciliation) removeEndpoints(ctx context.Context, is *mcsv1beta1.ServiceImport) error {
 	for _, slice := range r.slices.list(byImport, r.String()) {
-		if err := r.deleteSlice(ctx, slice); err != nil {
+		if err := remove(ctx, r, r.slices, slice); err != nil {
 			return err
 		}
 	}
@@ -122,21 +118,13 @@ func (r *reconciliation) removeEndpoints(ctx context.Context, is *mcsv1beta1.Ser
 	if !ok || derived.Labels[ImportLabel] != r.name {
 		return nil
 	}
-	if err := r.deleteDerived(ctx, derived); err != nil || is == nil || len(is.Spec.IPs) == 0 {
+	if err := remove(ctx, r, r.services, derived); err != nil || is == nil || len(is.Spec.IPs) == 0 {
 		return err
 	}
 	next := is.DeepCopy()
 	next.Spec.IPs = nil
 	_, err := r.imports.update(ctx, next)
 	return err
-}
-
-func (r *reconciliation) deleteDerived(ctx context.Context, derived *corev1.Service) error {
-	r.wrote = true
-	if err := r.services.delete(ctx, derived); err != nil {
-		return fmt.Errorf("delete Service %s: %w", derived.Name, err)
-	}
-	return nil
 }
 
 // writeImport makes a ServiceImport what the exports define, or the essential part of it if
@@ -176,7 +164,7 @@ func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceIm
 		r.wrote = true
 		made, err := r.imports.create(ctx, wanted)
 		if err != nil {
-			return nil, fmt.Errorf("create ServiceImport %s: %w", r.key, err)
+			return nil, err
 		}
 		return made, nil
 	case equality.Semantic.DeepEqual(is.Spec, wanted.Spec) && maps.Equal(is.Labels, wanted.Labels) && maps.Equal(is.Annotations, wanted.Annotations):
@@ -185,7 +173,7 @@ func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceIm
 	r.wrote = true
 	made, err := r.imports.update(ctx, wanted)
 	if err != nil {
-		return is, fmt.Errorf("update ServiceImport %s: %w", r.key, err)
+		return is, err
 	}
 	return made, nil
 }
@@ -212,10 +200,7 @@ func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.Servic
 		return nil
 	}
 	r.wrote = true
-	if _, err := r.imports.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of ServiceImport %s: %w", r.key, err)
-	}
-	return nil
+	return r.imports.updateStatus(ctx, next)
 }
 
 // familiesOf returns the IP families of CIDRs.

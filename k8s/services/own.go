@@ -43,7 +43,7 @@ func ownOfImportStatus(i *mcsv1beta1.ServiceImport) any {
 }
 
 func ownOfExport(e *mcsv1beta1.ServiceExport) any {
-	return untimed(e.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionConflict))
+	return untimed(e.Status.Conditions, exportConditions...)
 }
 
 func ownOfExported(e *v1alpha1.ExportedService) any { return e.Spec }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/utils/ptr"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
@@ -28,7 +30,7 @@ type quota struct {
 type amount struct{ endpoints, bytes int }
 
 func amountOf(r *v1alpha1.ReceivedService) amount {
-	return amount{endpoints(&r.Spec.Service), merge.Size(&r.Spec.Service)}
+	return amount{merge.Endpoints(&r.Spec.Service), merge.Size(&r.Spec.Service)}
 }
 
 func (q *quotas) init() { q.byPeering = make(map[string]*quota) }
@@ -86,11 +88,8 @@ func (q *quotas) refused(w *work, object *v1alpha1.ReceivedService, permits v1al
 // newQuota decides for all ReceivedServices of a Peering.
 func newQuota(all []*v1alpha1.ReceivedService, permits v1alpha1.PeeringServices) *quota {
 	of := &quota{current: true, refused: make(map[string]string), counted: make(map[string]amount, len(all))}
-	maxServices, maxEndpoints := int(value(permits.MaxServices)), int(value(permits.MaxEndpoints))
-	maxBytes := merge.DefaultMaxBytes
-	if permits.MaxBytes != nil {
-		maxBytes = int(*permits.MaxBytes)
-	}
+	maxServices, maxEndpoints := int(ptr.Deref(permits.MaxServices, 0)), int(ptr.Deref(permits.MaxEndpoints, 0))
+	maxBytes := int(ptr.Deref(permits.MaxBytes, merge.DefaultMaxBytes))
 	var total amount
 	for _, r := range all {
 		n := amountOf(r)

@@ -31,16 +31,7 @@ type remote struct {
 }
 
 func (c *Controller) remoteOf(p *v1alpha1.Peering, now time.Time) remote {
-	effective := peering.RemoteOf(p, now)
-	r := remote{cluster: string(p.Status.ClusterID), permits: p.Spec.Services}
-	for _, seen := range p.Status.Prefixes {
-		granted := slices.ContainsFunc(effective.Prefixes, func(p v1alpha1.RemotePrefix) bool { return p.CIDR == seen.CIDR })
-		cidr, err := netip.ParsePrefix(string(seen.CIDR))
-		seenAs, err2 := netip.ParsePrefix(string(seen.SeenAs))
-		if granted && err == nil && err2 == nil {
-			r.mappings = append(r.mappings, merge.Mapping{CIDR: cidr.Masked(), SeenAs: seenAs.Masked()})
-		}
-	}
+	r := remote{cluster: string(p.Status.ClusterID), permits: p.Spec.Services, mappings: merge.Granted(p.Status.Prefixes, peering.RemoteOf(p, now).Prefixes)}
 	r.linkUp = slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp })
 	if up := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionTunnelUp); !r.linkUp && up != nil && up.Status != metav1.ConditionTrue {
 		r.lost = up.LastTransitionTime.Time
@@ -113,7 +104,7 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 		r.queue.AddAfter(r.key, left)
 	}
 	groups, outside := merge.Remote(of.cluster, s, of.mappings, of.linkUp)
-	if outside > 0 && outside == endpoints(s) {
+	if outside > 0 && outside == merge.Endpoints(s) {
 		return one, of, "its endpoints have addresses outside of the prefixes of the remote cluster"
 	}
 	if outside > 0 {
@@ -160,12 +151,4 @@ func (r *reconciliation) namespaceRefused(permits v1alpha1.PeeringServices, name
 func (r *reconciliation) namespaceExists(name string) bool {
 	n, ok := r.namespaces.Get(name)
 	return ok && n.DeletionTimestamp == nil
-}
-
-// endpoints returns the number of endpoints of a record.
-func endpoints(s *v1alpha1.ServiceRecord) (n int) {
-	for _, group := range s.Endpoints {
-		n += len(group.Endpoints)
-	}
-	return n
 }

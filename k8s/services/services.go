@@ -73,19 +73,14 @@ type Controller struct {
 
 // New returns a controller. The caches of the options need not run yet.
 func New(o Options) (*Controller, error) {
-	contested := func(kind string) func(string) {
-		return func(key string) {
-			o.Log.Warn("another writer changes an object again and again; it is repaired less and less often. Remove that writer, or exclude the object from it", "kind", kind, "object", key)
-		}
-	}
 	c := &Controller{
 		Options:    o,
-		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages(), ownOfExport, ownOfExport, contested("ServiceExport")),
-		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages(), ownOfImport, ownOfImportStatus, contested("ServiceImport")),
-		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages(), ownOfExported, nil, contested("ExportedService")),
-		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages(), ownOfService, nil, contested("Service")),
-		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages(), ownOfSlice, nil, contested("EndpointSlice")),
-		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages(), nil, ownOfReceived, contested("ReceivedService")),
+		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages(), ownOfExport, ownOfExport, "ServiceExport", o.Log),
+		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages(), ownOfImport, ownOfImportStatus, "ServiceImport", o.Log),
+		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages(), ownOfExported, nil, "ExportedService", o.Log),
+		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages(), ownOfService, nil, "Service", o.Log),
+		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages(), ownOfSlice, nil, "EndpointSlice", o.Log),
+		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages(), nil, ownOfReceived, "ReceivedService", o.Log),
 		namespaces: o.Client.Namespaces().CacheInPages(),
 	}
 	for _, prepare := range []func() error{

@@ -3,6 +3,8 @@ package services
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -28,11 +30,10 @@ type store[T client.Object, L client.List] struct {
 	mu      sync.Mutex
 	written map[string]written[T] // by namespace/name
 
-	// What this controller sets in an object and in its status, and what is called when
-	// another writer changes that again and again.
-	own, ownStatus func(T) any
-	contested      func(key string)
+	own, ownStatus func(T) any // what this controller sets in an object and in its status
 	contests       contests
+	kind           string
+	log            *slog.Logger
 }
 
 type written[T client.Object] struct {
@@ -41,8 +42,8 @@ type written[T client.Object] struct {
 	at      time.Time
 }
 
-func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L], cache *client.Cache[T], own, ownStatus func(T) any, contested func(key string)) *store[T, L] {
-	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T]), own: own, ownStatus: ownStatus, contested: contested}
+func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L], cache *client.Cache[T], own, ownStatus func(T) any, kind string, log *slog.Logger) *store[T, L] {
+	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T]), own: own, ownStatus: ownStatus, kind: kind, log: log}
 }
 
 // get returns an object. It must not be changed.
@@ -114,7 +115,7 @@ func keyOf(object metav1.Object) string { return object.GetNamespace() + "/" + o
 var errContested = errors.New("another writer deletes it again and again; remove that writer. The next attempt is made within " + longestRepair.String())
 
 func (s *store[T, L]) create(ctx context.Context, object T) (T, error) {
-	return s.write(keyOf(object), s.own(object), object, func() (T, error) {
+	return s.write("create", keyOf(object), s.own(object), object, func() (T, error) {
 		return s.of(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
 	})
 }
@@ -122,43 +123,44 @@ func (s *store[T, L]) create(ctx context.Context, object T) (T, error) {
 // update writes an object. While it is contested, the object may stay as it is until a later
 // attempt; then update returns what it is.
 func (s *store[T, L]) update(ctx context.Context, object T) (T, error) {
-	return s.write(keyOf(object), s.own(object), object, func() (T, error) {
+	return s.write("update", keyOf(object), s.own(object), object, func() (T, error) {
 		return s.of(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{})
 	})
 }
 
-// updateStatus writes the status of an object as update does.
-func (s *store[T, L]) updateStatus(ctx context.Context, object T) (T, error) {
-	return s.write(keyOf(object)+" status", s.ownStatus(object), object, func() (T, error) {
+// updateStatus writes the status of an object as update does, if the object exists.
+func (s *store[T, L]) updateStatus(ctx context.Context, object T) error {
+	_, err := s.write("write the status of", keyOf(object)+" status", s.ownStatus(object), object, func() (T, error) {
 		return s.of(object.GetNamespace()).UpdateStatus(ctx, object, metav1.UpdateOptions{})
 	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // write calls send, unless it would repair the object too soon. contest identifies what is
 // written.
-func (s *store[T, L]) write(contest string, content any, object T, send func() (T, error)) (T, error) {
+func (s *store[T, L]) write(verb, contest string, content any, object T, send func() (T, error)) (T, error) {
 	if !s.contests.allows(contest, content, time.Now()) {
 		is, ok := s.get(keyOf(object))
 		if !ok {
-			return is, errContested
+			return is, fmt.Errorf("%s %s %s: %w", verb, s.kind, object.GetName(), errContested)
 		}
 		return is, nil
 	}
-	is, err := s.wrote(send())
-	if err == nil && s.contests.written(contest, content, time.Now()) {
-		s.contested(keyOf(object))
+	is, err := send()
+	if err != nil {
+		return is, fmt.Errorf("%s %s %s: %w", verb, s.kind, object.GetName(), err)
 	}
-	return is, err
-}
-
-func (s *store[T, L]) wrote(object T, err error) (T, error) {
-	if err == nil {
-		object.SetManagedFields(nil)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.written[keyOf(object)] = written[T]{object: object, at: time.Now()}
+	if s.contests.written(contest, content, time.Now()) {
+		s.log.Warn("another writer changes an object again and again; it is repaired less and less often. Remove that writer, or exclude the object from it", "kind", s.kind, "object", keyOf(object))
 	}
-	return object, err
+	is.SetManagedFields(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[keyOf(is)] = written[T]{object: is, at: time.Now()}
+	return is, nil
 }
 
 // delete deletes an object, but not another one that has replaced it.
@@ -166,7 +168,7 @@ func (s *store[T, L]) delete(ctx context.Context, object T) error {
 	uid := object.GetUID()
 	err := s.of(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return err
+		return fmt.Errorf("delete %s %s: %w", s.kind, object.GetName(), err)
 	}
 	s.contests.forget(keyOf(object))
 	s.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
@@ -23,7 +24,7 @@ var (
 // view is what a borrower sees while everything works.
 func view() *borrower.View {
 	return &borrower.View{Peering: "b", Node: node, Fresh: true, Lent: []string{"shop"}, Now: now, Shelf: borrower.NewShelf(),
-		Reach: translate.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})}
+		Reach: merge.Mappings([]v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}})}
 }
 
 func describe(p *corev1.Pod) *borrower.Template { return borrower.Describe(p, node) }

@@ -208,7 +208,7 @@ func (b *borrower) lender() (at Lender, err error) {
 		return at, errors.New("the other cluster has not announced a lender; its admin can: strait lend")
 	}
 	a := p.Status.Announcement.Offload.Lender
-	mapped, ok := merge.Translate(translate.Mappings(p.Status.ExternalPrefixes), string(a.Address))
+	mapped, ok := merge.Translate(merge.Mappings(p.Status.ExternalPrefixes), string(a.Address))
 	if !ok {
 		return at, fmt.Errorf("the address of the lender, %s, is not mapped into this cluster; check status.externalPrefixes of Peering %s", a.Address, b.Peering)
 	}
@@ -268,7 +268,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		soon(b.follow(ctx, s.hello.Namespaces, pods, now))
 		soon(b.send(ctx, pods, s, now))
 	}
-	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: translate.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf, Observes: b.observes}
+	v := &View{Peering: b.Peering, Node: b.node, Fresh: s.fresh, Reach: merge.Mappings(p.Status.Prefixes), Now: metav1.NewTime(now.Truncate(time.Second)), Shelf: b.shelf, Observes: b.observes}
 	if s.hello != nil {
 		v.Lent, v.Largest = s.hello.Namespaces, s.hello.Largest
 	}

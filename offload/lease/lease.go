@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/client"
 )
@@ -39,7 +40,7 @@ func (l *Lease) Take(ctx context.Context, rise int32) (term int32, err error) {
 	if err != nil {
 		return 0, l.failed("read", err)
 	}
-	term = termOf(is) + rise
+	term = ptr.Deref(is.Spec.LeaseTransitions, 0) + rise
 	return term, l.update(ctx, is, term)
 }
 
@@ -49,7 +50,7 @@ func (l *Lease) Raise(ctx context.Context, term int32) error {
 	if err != nil {
 		return err
 	}
-	return l.update(ctx, is, max(term, termOf(is)))
+	return l.update(ctx, is, max(term, ptr.Deref(is.Spec.LeaseTransitions, 0)))
 }
 
 // Held returns ErrLost if another run has taken the Lease. It reads the API server itself, so
@@ -64,7 +65,7 @@ func (l *Lease) held(ctx context.Context) (*coordinationv1.Lease, error) {
 	if err != nil {
 		return nil, l.failed("read", err)
 	}
-	if holder := is.Spec.HolderIdentity; holder == nil || *holder != l.Holder {
+	if ptr.Deref(is.Spec.HolderIdentity, "") != l.Holder {
 		return nil, ErrLost
 	}
 	return is, nil
@@ -86,11 +87,4 @@ func (l *Lease) failed(what string, err error) error {
 func (l *Lease) spec(term int32) coordinationv1.LeaseSpec {
 	now := metav1.NowMicro()
 	return coordinationv1.LeaseSpec{HolderIdentity: &l.Holder, AcquireTime: &now, LeaseTransitions: &term}
-}
-
-func termOf(l *coordinationv1.Lease) int32 {
-	if t := l.Spec.LeaseTransitions; t != nil {
-		return *t
-	}
-	return 0
 }

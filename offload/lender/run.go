@@ -17,13 +17,14 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/budget"
 	"strait.dev/strait/offload/identity"
 	"strait.dev/strait/offload/lease"
 	"strait.dev/strait/offload/loop"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/streams"
-	"strait.dev/strait/offload/translate"
 )
 
 // Options configure a lender. All but Stats are required.
@@ -252,7 +253,7 @@ func (l *lender) path() Path {
 		return Path{}
 	}
 	return Path{
-		Granted: translate.Granted(p, time.Now()),
+		Granted: merge.Granted(p.Status.Prefixes, peering.RemoteOf(p, time.Now()).Prefixes),
 		LinkUp:  slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp }),
 	}
 }

@@ -3,7 +3,6 @@ package translate
 import (
 	"errors"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/protocol"
 )
@@ -213,19 +211,4 @@ func NotReady(is *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 func SameEndpoints(is, wanted *discoveryv1.EndpointSlice) bool {
 	return apiequality.Semantic.DeepEqual(is.Labels, wanted.Labels) && apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
 		apiequality.Semantic.DeepEqual(is.Endpoints, wanted.Endpoints)
-}
-
-// Granted returns how the CIDRs of the other cluster's pods are mapped into this one: those that
-// the Peering grants.
-func Granted(p *v1alpha1.Peering, now time.Time) (granted []merge.Mapping) {
-	effective := peering.RemoteOf(p, now).Prefixes
-	for _, one := range p.Status.Prefixes {
-		for _, is := range effective {
-			if is.CIDR == one.CIDR {
-				granted = append(granted, Mappings([]v1alpha1.SeenPrefix{one})...)
-				break
-			}
-		}
-	}
-	return granted
 }

@@ -1,14 +1,12 @@
 package translate
 
 import (
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/services/merge"
 )
 
@@ -88,18 +86,6 @@ func Lost() *corev1.PodStatus {
 		Phase: corev1.PodFailed, Reason: "TwinLost",
 		Message: "the pod was deleted in the other cluster, and its restart policy permits no second run",
 	}
-}
-
-// Mappings returns how the CIDRs of the other cluster are mapped into this one.
-func Mappings(seen []v1alpha1.SeenPrefix) (all []merge.Mapping) {
-	for _, one := range seen {
-		cidr, err := netip.ParsePrefix(string(one.CIDR))
-		seenAs, err2 := netip.ParsePrefix(string(one.SeenAs))
-		if err == nil && err2 == nil {
-			all = append(all, merge.Mapping{CIDR: cidr.Masked(), SeenAs: seenAs.Masked()})
-		}
-	}
-	return all
 }
 
 // Status returns the status of a pod of the consumer, given that of its twin. made is how many

@@ -17,6 +17,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/lender"
 	"strait.dev/strait/offload/translate"
 	"strait.dev/strait/operate/operator"
@@ -101,7 +102,7 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev
 			*text = q.String()
 		}
 	}
-	for _, m := range translate.Mappings(p.Status.Prefixes) {
+	for _, m := range merge.Mappings(p.Status.Prefixes) {
 		v.Mapped = append(v.Mapped, m.SeenAs.String())
 	}
 	if err := plan.add(v, "agents.yaml", "lender.yaml"); err != nil {

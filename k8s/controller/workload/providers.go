@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -75,10 +76,7 @@ func (p Provider) Serves(of v1alpha1.GatewayService) bool {
 // preset returns the annotations of a Service, and its TCP port for health checks, 0 for
 // none.
 func (p Provider) preset(of v1alpha1.GatewayService) (annotations map[string]string, health int32) {
-	annotations = maps.Clone(of.Annotations)
-	if of.HealthPort != nil {
-		health = *of.HealthPort
-	}
+	annotations, health = maps.Clone(of.Annotations), ptr.Deref(of.HealthPort, 0)
 	if !p.Serves(of) {
 		return annotations, health
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/nat"
 )
 
 // maxSessionAffinityTimeout is the limit of Kubernetes, in seconds.
@@ -150,6 +151,25 @@ func Allowed(exported map[string]string, keys []string) map[string]string {
 // in this cluster, of the same length.
 type Mapping struct{ CIDR, SeenAs netip.Prefix }
 
+// Mappings returns how the CIDRs of a remote cluster are mapped into this one.
+func Mappings(seen []v1alpha1.SeenPrefix) (all []Mapping) {
+	for _, one := range seen {
+		cidr, err := netip.ParsePrefix(string(one.CIDR))
+		seenAs, err2 := netip.ParsePrefix(string(one.SeenAs))
+		if err == nil && err2 == nil {
+			all = append(all, Mapping{CIDR: cidr.Masked(), SeenAs: seenAs.Masked()})
+		}
+	}
+	return all
+}
+
+// Granted returns those Mappings that a Peering grants.
+func Granted(seen []v1alpha1.SeenPrefix, by v1alpha1.RemotePrefixes) []Mapping {
+	return Mappings(slices.DeleteFunc(slices.Clone(seen), func(one v1alpha1.SeenPrefix) bool {
+		return !slices.ContainsFunc(by, func(p v1alpha1.RemotePrefix) bool { return p.CIDR == one.CIDR })
+	}))
+}
+
 // Translate returns the address in this cluster of an address of a remote cluster. It is
 // false for an address outside of all CIDRs: the remote cluster must not name it.
 func Translate(mappings []Mapping, text string) (netip.Addr, bool) {
@@ -159,16 +179,12 @@ func Translate(mappings []Mapping, text string) (netip.Addr, bool) {
 	}
 	address = address.Unmap()
 	for _, m := range mappings {
-		if !m.CIDR.Contains(address) || m.CIDR.Bits() != m.SeenAs.Bits() || m.SeenAs.Addr().BitLen() != address.BitLen() {
+		if !m.CIDR.Contains(address) {
 			continue
 		}
-		bytes, base := address.AsSlice(), m.SeenAs.Masked().Addr().AsSlice()
-		for bit := range m.SeenAs.Bits() {
-			mask := byte(0x80 >> (bit % 8))
-			bytes[bit/8] = bytes[bit/8]&^mask | base[bit/8]&mask
+		if to, err := nat.NewMap(m.CIDR, m.SeenAs); err == nil {
+			return to.Translate(address), true
 		}
-		seen, _ := netip.AddrFromSlice(bytes)
-		return seen, true
 	}
 	return netip.Addr{}, false
 }

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"net/netip"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,7 +17,7 @@ func Remote(cluster string, record *v1alpha1.ServiceRecord, mappings []Mapping, 
 		g := Group{Cluster: cluster, AddressType: of.AddressType, Ports: of.Ports}
 		for _, e := range of.Endpoints {
 			address, ok := Translate(mappings, e.Address)
-			if !ok || !isFamily(of.AddressType, address) {
+			if !ok || address.Is4() != (of.AddressType == discoveryv1.AddressTypeIPv4) {
 				refused++
 				continue
 			}
@@ -70,8 +69,4 @@ func Combine(groups []Group) (all []Group) {
 		}
 	}
 	return all
-}
-
-func isFamily(kind discoveryv1.AddressType, address netip.Addr) bool {
-	return address.Is4() == (kind == discoveryv1.AddressTypeIPv4)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -70,15 +71,15 @@ func Merge(exports []Export, families []corev1.IPFamily) Import {
 		m.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 	}
 	m.single(mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict, "sessionAffinityConfig", seconds(first.SessionAffinityTimeout), func(r *v1alpha1.ServiceRecord) bool {
-		return equal(r.SessionAffinityTimeout, first.SessionAffinityTimeout)
+		return ptr.Equal(r.SessionAffinityTimeout, first.SessionAffinityTimeout)
 	})
 	m.InternalTrafficPolicy = first.InternalTrafficPolicy
 	m.single(mcsv1beta1.ServiceExportReasonInternalTrafficPolicyConflict, "internalTrafficPolicy", text(first.InternalTrafficPolicy), func(r *v1alpha1.ServiceRecord) bool {
-		return equal(r.InternalTrafficPolicy, first.InternalTrafficPolicy)
+		return ptr.Equal(r.InternalTrafficPolicy, first.InternalTrafficPolicy)
 	})
 	m.TrafficDistribution = first.TrafficDistribution
 	m.single(mcsv1beta1.ServiceExportReasonTrafficDistributionConflict, "trafficDistribution", text(first.TrafficDistribution), func(r *v1alpha1.ServiceRecord) bool {
-		return equal(r.TrafficDistribution, first.TrafficDistribution)
+		return ptr.Equal(r.TrafficDistribution, first.TrafficDistribution)
 	})
 	m.families(families)
 	m.Labels, m.Annotations = m.all[0].Labels, m.all[0].Annotations
@@ -154,7 +155,7 @@ func (m *merging) ports() {
 
 // samePort compares ports with their name.
 func samePort(a, b v1alpha1.ServiceRecordPort) bool {
-	return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && equal(a.AppProtocol, b.AppProtocol)
+	return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && ptr.Equal(a.AppProtocol, b.AppProtocol)
 }
 
 func portField(p v1alpha1.ServiceRecordPort) string {
@@ -215,8 +216,6 @@ func (i *Import) Essential() Import {
 	}
 	return is
 }
-
-func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func text[T ~string](value *T) string {
 	if value == nil {

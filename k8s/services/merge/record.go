@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -63,11 +64,11 @@ func GroupsOf(all []*discoveryv1.EndpointSlice, keep func(*discoveryv1.Endpoint)
 			if len(e.Addresses) == 0 || !keep(e) {
 				continue
 			}
-			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-			g.Endpoints = append(g.Endpoints, Endpoint{Node: value(e.NodeName), ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{
-				Address: e.Addresses[0], Hostname: value(e.Hostname), Zone: value(e.Zone),
-				Ready: ready, Serving: e.Conditions.Serving == nil && ready || e.Conditions.Serving != nil && *e.Conditions.Serving,
-				Terminating: e.Conditions.Terminating != nil && *e.Conditions.Terminating,
+			ready := ptr.Deref(e.Conditions.Ready, true)
+			g.Endpoints = append(g.Endpoints, Endpoint{Node: ptr.Deref(e.NodeName, ""), ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{
+				Address: e.Addresses[0], Hostname: ptr.Deref(e.Hostname, ""), Zone: ptr.Deref(e.Zone, ""),
+				Ready: ready, Serving: ptr.Deref(e.Conditions.Serving, ready),
+				Terminating: ptr.Deref(e.Conditions.Terminating, false),
 			}})
 		}
 		groups = append(groups, g)
@@ -83,21 +84,9 @@ func GroupsOf(all []*discoveryv1.EndpointSlice, keep func(*discoveryv1.Endpoint)
 // PortsOf returns the ports of an EndpointSlice, without those that have no number.
 func PortsOf(slice *discoveryv1.EndpointSlice) (ports []v1alpha1.ServiceRecordPort) {
 	for _, p := range slice.Ports {
-		if p.Port == nil {
-			continue
+		if p.Port != nil {
+			ports = append(ports, v1alpha1.ServiceRecordPort{Name: ptr.Deref(p.Name, ""), Protocol: ptr.Deref(p.Protocol, corev1.ProtocolTCP), AppProtocol: p.AppProtocol, Port: *p.Port})
 		}
-		port := v1alpha1.ServiceRecordPort{Name: value(p.Name), Protocol: corev1.ProtocolTCP, AppProtocol: p.AppProtocol, Port: *p.Port}
-		if p.Protocol != nil {
-			port.Protocol = *p.Protocol
-		}
-		ports = append(ports, port)
 	}
 	return ports
-}
-
-func value[T any](pointer *T) (v T) {
-	if pointer != nil {
-		v = *pointer
-	}
-	return v
 }

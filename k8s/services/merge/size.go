@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -55,14 +57,18 @@ func CheckSize(r *v1alpha1.ServiceRecord) error {
 	if n := descriptionSize(r); n > maxDescription {
 		return fmt.Errorf("without its endpoints it has %d bytes; export at most %d: fewer ports, or fewer different sets of ports", n, maxDescription)
 	}
-	endpoints := 0
-	for _, g := range r.Endpoints {
-		endpoints += len(g.Endpoints)
-	}
-	if endpoints > MaxRecordEndpoints {
-		return fmt.Errorf("it has %d endpoints; export at most %d", endpoints, MaxRecordEndpoints)
+	if n := Endpoints(r); n > MaxRecordEndpoints {
+		return fmt.Errorf("it has %d endpoints; export at most %d", n, MaxRecordEndpoints)
 	}
 	return nil
+}
+
+// Endpoints returns the number of endpoints of a record.
+func Endpoints(r *v1alpha1.ServiceRecord) (n int) {
+	for i := range r.Endpoints {
+		n += len(r.Endpoints[i].Endpoints)
+	}
+	return n
 }
 
 // DropEmpty removes entries without endpoints, from which nothing is imported.
@@ -91,10 +97,7 @@ func propertiesSize(r *v1alpha1.ServiceRecord) (bytes int) {
 
 func portsSize(all []v1alpha1.ServiceRecordPort) (bytes int) {
 	for i := range all {
-		bytes += portBytes + len(all[i].Name)
-		if application := all[i].AppProtocol; application != nil {
-			bytes += textSize(*application)
-		}
+		bytes += portBytes + len(all[i].Name) + textSize(ptr.Deref(all[i].AppProtocol, ""))
 	}
 	return bytes
 }

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -65,11 +67,7 @@ func GroupKey(cluster string, addresses discoveryv1.AddressType, ports []v1alpha
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q", cluster, addresses)
 	for _, p := range sorted {
-		application := ""
-		if p.AppProtocol != nil {
-			application = *p.AppProtocol
-		}
-		fmt.Fprintf(hash, " %q %q %d %q", p.Name, p.Protocol, p.Port, application)
+		fmt.Fprintf(hash, " %q %q %d %q", p.Name, p.Protocol, p.Port, ptr.Deref(p.AppProtocol, ""))
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:5])
 }
@@ -108,16 +106,20 @@ func (g *Group) assign(existing []*discoveryv1.EndpointSlice) []Slice {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(compareBool(changed[b], changed[a]), cmp.Compare(len(all[b].Endpoints), len(all[a].Endpoints)))
-	})
+	rank := func(i int) int {
+		if changed[i] {
+			return MaxEndpoints + len(all[i].Endpoints) // before all that stay as they are
+		}
+		return min(len(all[i].Endpoints), MaxEndpoints-1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(b), rank(a)) })
 	for _, i := range order {
 		n := min(len(fresh), max(MaxEndpoints-len(all[i].Endpoints), 0))
 		all[i].Endpoints, fresh = append(all[i].Endpoints, fresh[:n]...), fresh[n:]
 	}
 	for number := 0; len(fresh) > 0; number++ {
 		suffix := fmt.Sprintf("%s-%d", g.Key(), number)
-		if slices.ContainsFunc(existing, func(s *discoveryv1.EndpointSlice) bool { return hasSuffix(s.Name, suffix) }) {
+		if slices.ContainsFunc(existing, func(s *discoveryv1.EndpointSlice) bool { return strings.HasSuffix(s.Name, "-"+suffix) }) {
 			continue
 		}
 		n := min(len(fresh), MaxEndpoints)
@@ -125,18 +127,4 @@ func (g *Group) assign(existing []*discoveryv1.EndpointSlice) []Slice {
 		fresh = fresh[n:]
 	}
 	return slices.DeleteFunc(all, func(s Slice) bool { return len(s.Endpoints) == 0 })
-}
-
-func hasSuffix(name, suffix string) bool {
-	return len(name) > len(suffix) && name[len(name)-len(suffix)-1:] == "-"+suffix
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
