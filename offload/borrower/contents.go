@@ -3,12 +3,12 @@ package borrower
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
@@ -21,31 +21,21 @@ const maxReads = 100
 // read reads the objects that are due.
 func (b *borrower) read(ctx context.Context, now time.Time) {
 	due := b.shelf.Due(now, maxReads)
-	var all sync.WaitGroup
 	var mu sync.Mutex
-	slots := make(chan struct{}, writers)
-	for _, o := range due {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			_, _, err := b.content(ctx, o, func(hash string, size int) {
-				mu.Lock()
-				defer mu.Unlock()
-				b.shelf.Found(o.Key(), hash, size, now)
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			b.missed(o.Key(), err, now)
-		})
-	}
-	all.Wait()
+	workqueue.ParallelizeUntil(ctx, writers, len(due), func(i int) {
+		text, hash, err := b.content(ctx, due[i])
+		mu.Lock()
+		defer mu.Unlock()
+		b.note(due[i].Key(), hash, len(text), err, now)
+	})
 }
 
-// missed notes why an object was not read; nil: it was.
-func (b *borrower) missed(key string, err error, now time.Time) {
+// note notes the content of an object, or why it was not read.
+func (b *borrower) note(key, hash string, size int, err error, now time.Time) {
 	var refusal *translate.Refusal
 	switch {
 	case err == nil:
+		b.shelf.Found(key, hash, size, now)
 	case apierrors.IsNotFound(err):
 		b.shelf.Absent(key, now)
 	case errors.As(err, &refusal):
@@ -55,9 +45,8 @@ func (b *borrower) missed(key string, err error, now time.Time) {
 	}
 }
 
-// content reads an object as the node, and returns its encoded content and its hash. It calls
-// found with what the shelf keeps of it.
-func (b *borrower) content(ctx context.Context, o protocol.Object, found func(hash string, size int)) (text []byte, hash string, err error) {
+// content reads an object as the node, and returns its encoded content and its hash.
+func (b *borrower) content(ctx context.Context, o protocol.Object) (text []byte, hash string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var c *protocol.Content
@@ -68,7 +57,7 @@ func (b *borrower) content(ctx context.Context, o protocol.Object, found func(ha
 			return nil, "", err
 		}
 		c = translate.ConfigMapContent(is)
-	case protocol.KindSecret:
+	default:
 		is, err := b.asNode.Secrets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, "", err
@@ -76,13 +65,10 @@ func (b *borrower) content(ctx context.Context, o protocol.Object, found func(ha
 		if c, err = translate.SecretContent(is); err != nil {
 			return nil, "", err
 		}
-	default:
-		return nil, "", fmt.Errorf("objects of kind %s are not read", o.Kind)
 	}
 	if text, hash, err = protocol.EncodeContent(c); err != nil {
 		return nil, "", &translate.Refusal{Field: "content", Why: err.Error()}
 	}
-	found(hash, len(text))
 	return text, hash, nil
 }
 
@@ -93,12 +79,9 @@ func (b *borrower) sendContents(ctx context.Context, needs []string, now time.Ti
 		if now.Sub(b.sent[o.Hash]) < resend {
 			continue
 		}
-		text, hash, err := b.content(ctx, o, func(hash string, size int) { b.shelf.Found(o.Key(), hash, size, now) })
-		if err != nil {
-			b.missed(o.Key(), err, now)
-			continue
-		}
-		if hash != o.Hash {
+		text, hash, err := b.content(ctx, o)
+		b.note(o.Key(), hash, len(text), err, now)
+		if err != nil || hash != o.Hash {
 			continue // the next list has the new content
 		}
 		if err := b.link.put(ctx, protocol.ObjectsPath+hash, text); err != nil {

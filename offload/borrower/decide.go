@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/services/merge"
@@ -168,7 +169,7 @@ func (v *View) status(pod *corev1.Pod, is corev1.PodStatus) *Write {
 	if v.Observes {
 		is.ObservedGeneration = pod.Generation
 	}
-	if translate.SameStatus(&pod.Status, &is) {
+	if apiequality.Semantic.DeepEqual(pod.Status, is) {
 		return nil
 	}
 	return &Write{Pod: pod, Status: &is}

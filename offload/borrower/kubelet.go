@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,36 +12,24 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/streams"
+	"strait.dev/strait/offload/translate"
 )
 
 // Port is the default kubelet port of virtual nodes. It is that of other kubelets, for which
 // firewalls between a control plane and its nodes are open.
 const Port = 10250
 
-const (
-	streamPatience = 30 * time.Second // of the lender and its API server, to begin a stream
-	idle           = time.Minute      // of a connection to the kubelet port
-)
+// streamPatience is how long the lender and its API server may take to begin a stream.
+const streamPatience = 30 * time.Second
 
 // kubelet returns the server of the node's kubelet port.
 func (b *borrower) kubelet() *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Server{
-		Handler: http.HandlerFunc(b.serve),
-		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{b.serving}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
-			ClientAuth: tls.RequestClientCert, // callers verifies it: a client may have a token instead
-		},
-		ReadHeaderTimeout: handshake,
-		IdleTimeout:       idle,
-		MaxHeaderBytes:    protocol.MaxRequest,
-		Protocols:         protocols,
-		ErrorLog:          log.New(io.Discard, "", 0), // any pod could fill it
-	}
+	return streams.Server(http.HandlerFunc(b.serve), &tls.Config{
+		Certificates: []tls.Certificate{b.serving}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		ClientAuth: tls.RequestClientCert, // callers verifies it: a client may have a token instead
+	})
 }
 
 // port returns the kubelet port.
@@ -56,7 +43,7 @@ func (b *borrower) port() int32 {
 // serve answers a request to the kubelet port.
 func (b *borrower) serve(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 { // it will be refused, and one that does not arrive would keep the connection
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(handshake))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(streams.Handshake))
 	}
 	to, known := parse(r.URL)
 	verb := "create" // also to get exec: it runs a command
@@ -97,7 +84,7 @@ func (b *borrower) stream(w http.ResponseWriter, r *http.Request, to target, use
 	}
 	log := b.log.With("stream", to.stream, "namespace", pod.Namespace, "pod", pod.Name)
 	if to.stream != protocol.PortForward {
-		if !hasContainer(pod, to.container) {
+		if !translate.HasContainer(&pod.Spec, to.container) {
 			answer(w, http.StatusNotFound, fmt.Errorf("pod %s/%s has no container %q", to.namespace, to.pod, to.container))
 			return
 		}
@@ -158,12 +145,6 @@ func query(to target, kubelet url.Values) url.Values {
 		named.Set("container", to.container)
 	}
 	return protocol.Parameters(to.stream, named)
-}
-
-// hasContainer reports whether a pod has a container.
-func hasContainer(pod *corev1.Pod, name string) bool {
-	named := func(c corev1.Container) bool { return c.Name == name }
-	return slices.ContainsFunc(pod.Spec.Containers, named) || slices.ContainsFunc(pod.Spec.InitContainers, named)
 }
 
 // answer answers with an error in plain text, as kubelets do: kubectl shows it.

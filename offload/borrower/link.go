@@ -23,7 +23,6 @@ import (
 
 const (
 	patience       = 10 * time.Second // of one request
-	handshake      = 5 * time.Second  // of TLS, and for the header of a request
 	firstReconnect = time.Second
 	lastReconnect  = 10 * time.Second
 	maxAnswer      = 4 << 10 // bytes of an error

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,9 +81,6 @@ func nodeStatus(was corev1.NodeStatus, n translate.Node, port int32, version str
 	}
 	return is
 }
-
-// sameNodeStatus reports whether a node status says the same as another.
-func sameNodeStatus(a, b *corev1.NodeStatus) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // capacity returns what both clusters agree on: of each resource the lesser quantity. A resource
 // that only one of them limits has that limit.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,10 +54,10 @@ func TestTheNodeStatusIsWrittenWhenItChanges(t *testing.T) {
 		}
 	}
 	later := metav1.NewTime(at.Add(time.Minute))
-	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, later); !sameNodeStatus(&is, &again) {
+	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, later); !apiequality.Semantic.DeepEqual(is, again) {
 		t.Errorf("a minute later it is\n%+v, before\n%+v", again, is)
 	}
-	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, metav1.NewTime(at.Add(5*time.Minute))); sameNodeStatus(&is, &again) {
+	if again := nodeStatus(is, n, 10250, "v1.37.2", nil, nil, metav1.NewTime(at.Add(5*time.Minute))); apiequality.Semantic.DeepEqual(is, again) {
 		t.Error("five minutes later it is not written")
 	}
 	is.Conditions[0].Status, is.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"

@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -31,7 +32,7 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
 	}
 	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
-	if !sameNodeStatus(&is.Status, &want) {
+	if !apiequality.Semantic.DeepEqual(is.Status, want) {
 		is.Status = want
 		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("update the status of node %s: %w", b.node.Name, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -104,8 +104,9 @@ type consent struct {
 
 // Run borrows until ctx ends. It returns an error if a later run takes its place.
 func Run(ctx context.Context, o Options) error {
-	holder := make([]byte, 16)
-	_, _ = rand.Read(holder) // never fails
+	if o.Stats == nil {
+		o.Stats = new(Stats)
+	}
 	defer o.Listener.Close() // even if it does not serve
 	own, err := client.New(o.API)
 	if err != nil {
@@ -113,7 +114,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	b := &borrower{
 		Options: o, log: o.Log, own: own,
-		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(holder)},
+		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: rand.Text()},
 		peerings: own.Peerings().Cache(o.Peering), loop: loop.New(),
 		sent: make(map[string]time.Time), consents: make(map[string]consent),
 		shelf: NewShelf(), templates: make(map[types.UID]described), spaces: make(map[string]*space), carried: make(map[string]carried),
@@ -272,9 +273,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	if s.hello != nil {
 		v.Lent, v.Largest = s.hello.Namespaces, s.hello.Largest
 	}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	slots := make(chan struct{}, writers)
+	var writes []*Write
 	late := 0
 	for _, pod := range pods {
 		of := ConsentUnknown
@@ -287,22 +286,14 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		}
 		if wait := b.budget.Take(w.size(), now); wait > 0 {
 			late++
-			mu.Lock()
 			again = min(again, max(wait, loop.Retry))
-			mu.Unlock()
 			continue
 		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			if failed := b.write(ctx, w); failed != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				soon(failed)
-			}
-		})
+		writes = append(writes, w)
 	}
-	all.Wait()
+	failed := make([]error, len(writes))
+	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) { failed[i] = b.write(ctx, writes[i]) })
+	soon(errors.Join(failed...))
 	b.Stats.waits(late)
 	if late > 0 && b.budget.Tell(now) {
 		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)

@@ -2,6 +2,7 @@ package borrower
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -60,10 +61,7 @@ func (b *borrower) follow(ctx context.Context, lent []string, pods []*corev1.Pod
 		within, stop := context.WithCancel(ctx)
 		s := &space{services: b.own.Services(name).CacheInPages(), endpoints: b.own.EndpointSlices(name).CacheInPages(), stop: stop}
 		b.spaces[name] = s
-		if err := s.services.Notify(b.loop.Wake); err != nil {
-			return err
-		}
-		if err := s.endpoints.Notify(b.loop.Wake); err != nil {
+		if err := errors.Join(s.services.Notify(b.loop.Wake), s.endpoints.Notify(b.loop.Wake)); err != nil {
 			return err
 		}
 		b.caches.Go(func() { s.services.RunWithContext(within) })

@@ -11,7 +11,7 @@ import (
 )
 
 // Stats are the measurements of a borrower, for the process that serves them. The zero value is
-// that of a borrower that has not started, and nil measures nothing. Safe for concurrent use.
+// that of a borrower that has not started. Safe for concurrent use.
 type Stats struct {
 	mu      sync.Mutex
 	link    *link
@@ -53,9 +53,6 @@ func (s *Stats) Read(now time.Time) (m Measured) {
 
 // begin notes the link of a borrower.
 func (s *Stats) begin(l *link) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link = l
@@ -63,9 +60,6 @@ func (s *Stats) begin(l *link) {
 
 // pass notes the pods of the node, and what the lender says about them.
 func (s *Stats) pass(pods []*corev1.Pod, said map[string]*protocol.PodStatus) {
-	if s == nil {
-		return
-	}
 	counts := map[PodState]int{PodRefused: 0, PodWaiting: 0, PodRunning: 0, PodEnded: 0}
 	for _, pod := range pods {
 		counts[podState(pod, said[string(pod.UID)])]++
@@ -77,9 +71,6 @@ func (s *Stats) pass(pods []*corev1.Pod, said map[string]*protocol.PodStatus) {
 
 // waits notes the number of writes that exceed the budget.
 func (s *Stats) waits(writes int) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = writes

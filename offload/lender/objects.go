@@ -120,15 +120,12 @@ func (st *State) decideObjects(namespaces map[string]Namespace, now time.Time) o
 		if is != nil {
 			grows -= is.Size
 		}
-		a := st.attempts[key]
-		c := st.contents[o.Hash]
+		a, c := st.attempts[key], st.contents[o.Hash]
 		switch {
 		case bytes+grows > protocol.MaxCopies:
 			d.denied[key] = denial{"TooMany", fmt.Sprintf("all ConfigMaps and Secrets of the peering together have more than %d bytes", protocol.MaxCopies)}
 			continue
-		case a != nil && now.Before(a.until):
-			d.denied[key] = denial{a.reason, a.message}
-			d.again = earlier(d.again, a.until)
+		case d.postponed(key, a, now):
 		case c == nil && !slices.Contains(d.needs, o.Hash):
 			if shelf+o.Size <= protocol.MaxShelf && len(st.contents)+len(d.needs) < protocol.MaxNeeds {
 				shelf += o.Size
@@ -150,6 +147,15 @@ func (st *State) decideObjects(namespaces map[string]Namespace, now time.Time) o
 		}
 	}
 	return d
+}
+
+// postponed reports whether an object is not written yet, because this cluster refused it before.
+func (d *objectDecision) postponed(key string, a *attempt, now time.Time) bool {
+	if a == nil || !now.Before(a.until) {
+		return false
+	}
+	d.denied[key], d.again = a.denial, earlier(d.again, a.until)
+	return true
 }
 
 // copy returns the write that gives an object's copy, nil if there is none, a content.

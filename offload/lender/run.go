@@ -4,16 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -37,11 +37,7 @@ type Options struct {
 	Stats     *Stats // what it measures; nil: nothing
 }
 
-const (
-	writers   = 8 // concurrent writes
-	idle      = 2 * time.Minute
-	handshake = 5 * time.Second // of TLS, and for the header of a request
-)
+const writers = 8 // concurrent writes
 
 // Name returns the name of a Peering's lender: of its Lease and its Secret.
 func Name(peering string) string { return "strait-lender-" + peering }
@@ -68,11 +64,12 @@ type lender struct {
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
 func Run(ctx context.Context, o Options) error {
-	epoch := make([]byte, 32)
-	_, _ = rand.Read(epoch) // never fails
+	if o.Stats == nil {
+		o.Stats = new(Stats)
+	}
 	l := &lender{
 		Options: o, log: o.Log,
-		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: hex.EncodeToString(epoch)},
+		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: protocol.Hash([]byte(rand.Text()))},
 		peerings: o.Client.Peerings().Cache(o.Peering),
 		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space),
 	}
@@ -89,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	server := l.server()
+	server := streams.Server(l.handler(), protocol.Server(l.own, l.borrower)) // nothing is read from another client
 	var background sync.WaitGroup
 	background.Go(func() { l.peerings.RunWithContext(ctx) })
 	background.Go(func() { l.beat(ctx, stop) })
@@ -120,21 +117,6 @@ func (l *lender) prepare(ctx context.Context) (err error) {
 	l.state = NewState(l.Peering, l.lease.Holder, term)
 	l.log.Info("the lender runs", "fingerprint", protocol.Fingerprint(l.own))
 	return nil
-}
-
-// server returns the server for the borrower. Nothing is read from another client.
-func (l *lender) server() *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Server{
-		Handler:           l.handler(),
-		TLSConfig:         protocol.Server(l.own, l.borrower),
-		ReadHeaderTimeout: handshake,
-		IdleTimeout:       idle,
-		MaxHeaderBytes:    protocol.MaxRequest,
-		Protocols:         protocols,
-		ErrorLog:          log.New(io.Discard, "", 0), // any pod of the other cluster could fill it
-	}
 }
 
 // borrower returns the fingerprint of the borrower's certificate, empty if it is not known.
@@ -205,18 +187,6 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 	slices.Sort(hello.Namespaces)
 	l.board.post(hello, d.Statuses, d.Needs)
 
-	var all sync.WaitGroup
-	var failed sync.Once
-	slots := make(chan struct{}, writers)
-	write := func(one func() bool) {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			if !one() {
-				failed.Do(func() { d.Again = time.Now().Add(loop.Retry) })
-			}
-		})
-	}
 	now, late := time.Now(), 0
 	var permittedAt time.Time // the first write that waits
 	permitted := func(size int) bool {
@@ -227,17 +197,26 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 		}
 		return wait == 0
 	}
+	var writes []func() bool
 	for _, w := range d.Writes {
 		if permitted(w.size()) {
-			write(func() bool { return l.write(ctx, w) })
+			writes = append(writes, func() bool { return l.write(ctx, w) })
 		}
 	}
 	for _, w := range d.Objects {
 		if permitted(w.size()) {
-			write(func() bool { return l.writeObject(ctx, w) })
+			writes = append(writes, func() bool { return l.writeObject(ctx, w) })
 		}
 	}
-	all.Wait()
+	var failed atomic.Bool
+	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) {
+		if !writes[i]() {
+			failed.Store(true)
+		}
+	})
+	if failed.Load() {
+		d.Again = time.Now().Add(loop.Retry)
+	}
 	d.Again = earlier(d.Again, permittedAt)
 	l.Stats.waits(late)
 	if late > 0 && l.budget.Tell(now) {

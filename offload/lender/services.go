@@ -48,14 +48,11 @@ func (st *State) decideServices(namespaces map[string]Namespace, path Path, d *o
 			continue
 		}
 		c := st.services[o.Hash]
-		a := st.attempts[key]
 		switch {
 		case c != nil:
 			outside += st.decideService(key, o, c, is, endpoints[key], path, d, now)
 			continue
-		case a != nil && now.Before(a.until):
-			d.denied[key] = denial{a.reason, a.message}
-			d.again = earlier(d.again, a.until)
+		case d.postponed(key, st.attempts[key], now):
 		case o.Hash != "" && len(st.contents)+len(d.needs) < protocol.MaxNeeds && !slices.Contains(d.needs, o.Hash):
 			d.needs = append(d.needs, o.Hash)
 		}
@@ -85,11 +82,8 @@ func (st *State) decideServices(namespaces map[string]Namespace, path Path, d *o
 func (st *State) decideService(key string, o *protocol.Object, c *protocol.Service, is *corev1.Service, all []*discoveryv1.EndpointSlice, path Path, d *objectDecision, now time.Time) (outside int) {
 	wanted := translate.Service(st.Peering, o.Namespace, o.Name, c, path.Granted, is)
 	if is == nil || !translate.SameService(is, wanted) {
-		a := st.attempts[key]
 		switch {
-		case a != nil && now.Before(a.until):
-			d.denied[key] = denial{a.reason, a.message}
-			d.again = earlier(d.again, a.until)
+		case d.postponed(key, st.attempts[key], now):
 		case is == nil:
 			d.write(CreateObject, key, protocol.KindService, wanted)
 		default:
@@ -122,10 +116,10 @@ func (st *State) decideService(key string, o *protocol.Object, c *protocol.Servi
 
 // gate makes endpoints not ready while the link is down.
 func (d *objectDecision) gate(key string, all []*discoveryv1.EndpointSlice, path Path) {
+	if path.LinkUp {
+		return
+	}
 	for _, slice := range all {
-		if path.LinkUp {
-			continue
-		}
 		if s := translate.NotReady(slice); s != nil {
 			d.write(UpdateObject, key, kindEndpoints, s)
 		}

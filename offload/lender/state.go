@@ -52,9 +52,9 @@ type stocked struct {
 
 // attempt is a write that this cluster refuses.
 type attempt struct {
-	reason, message string
-	failures        int
-	until           time.Time // of the next attempt
+	denial
+	failures int
+	until    time.Time // of the next attempt
 }
 
 // NewState returns the state at the start of a lender.
@@ -138,7 +138,7 @@ func (st *State) Refuse(key, reason, message string, now time.Time) {
 		a = new(attempt)
 		st.attempts[key] = a
 	}
-	a.reason, a.message = reason, message
+	a.denial = denial{reason, message}
 	a.until = now.Add(min(firstRetry<<min(a.failures, 10), lastRetry))
 	a.failures++
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Stats are the measurements of a lender, for the process that serves them. The zero value is
-// that of a lender that has not started, and nil measures nothing. Safe for concurrent use.
+// that of a lender that has not started. Safe for concurrent use.
 type Stats struct {
 	mu       sync.Mutex
 	measured Measured
@@ -39,9 +39,6 @@ func (s *Stats) Read() Measured {
 // decided notes a decision. Its reasons are those of this package and of the API server of this
 // cluster, so there are few.
 func (s *Stats) decided(d Decision) {
-	if s == nil {
-		return
-	}
 	twins, refused := make(map[protocol.State]int), make(map[string]int)
 	for _, status := range d.Statuses {
 		twins[status.State]++
@@ -56,9 +53,6 @@ func (s *Stats) decided(d Decision) {
 
 // waits notes the number of writes that exceed the budget.
 func (s *Stats) waits(writes int) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measured.Waiting = writes
@@ -66,9 +60,6 @@ func (s *Stats) waits(writes int) {
 
 // listed notes that a list came into effect.
 func (s *Stats) listed(now time.Time) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measured.Listed = now
@@ -76,9 +67,6 @@ func (s *Stats) listed(now time.Time) {
 
 // requests counts the requests of a handler.
 func (s *Stats) requests(handler http.HandlerFunc) http.HandlerFunc {
-	if s == nil {
-		return handler
-	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer := &answered{ResponseWriter: w, code: http.StatusOK}
 		handler(answer, r)
@@ -93,9 +81,6 @@ func (s *Stats) requests(handler http.HandlerFunc) http.HandlerFunc {
 
 // streams counts the current requests of a handler.
 func (s *Stats) streams(handler http.HandlerFunc) http.HandlerFunc {
-	if s == nil {
-		return handler
-	}
 	add := func(n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,7 @@ func (l *lender) stream(stream string) http.HandlerFunc {
 		query := protocol.Parameters(stream, r.URL.Query())
 		if stream != protocol.PortForward {
 			// Not one that the provider has added, which may have credentials of the provider.
-			if container := query.Get("container"); !has(&record.Template.Spec, container) {
+			if container := query.Get("container"); !translate.HasContainer(&record.Template.Spec, container) {
 				answer(w, http.StatusNotFound, fmt.Errorf("the pod has no container %q", container))
 				return
 			}
@@ -72,10 +71,4 @@ func (l *lender) recordOf(uid string) *corev1.PodTemplate {
 		}
 	}
 	return nil
-}
-
-// has reports whether a pod has a container.
-func has(spec *corev1.PodSpec, container string) bool {
-	named := func(c corev1.Container) bool { return c.Name == container }
-	return slices.ContainsFunc(spec.Containers, named) || slices.ContainsFunc(spec.InitContainers, named)
 }

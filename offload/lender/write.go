@@ -17,68 +17,34 @@ import (
 // maxText is the maximum length of a refusal, in bytes.
 const maxText = 1024
 
+// purposes say what acts on a pod do, for messages.
+var purposes = map[Act]string{
+	CreateRecord: "store the pod", UpdateRecord: "update the stored pod", ChangeRecord: "update the stored pod", DeleteRecord: "delete the stored pod",
+	CreateTwin: "create the pod", UpdateTwin: "change the pod", DeleteTwin: "delete the pod", ConfirmGone: "confirm that the pod is gone",
+}
+
 // write makes a change. It returns false if it has to be tried again without another change.
 func (l *lender) write(ctx context.Context, w *Write) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var what, namespace, name string
-	var err error
-	switch w.Act {
-	case CreateRecord:
-		what, namespace, name = "store the pod", w.Record.Namespace, w.Record.Name
-		_, err = l.Client.PodTemplates(namespace).Create(ctx, w.Record, metav1.CreateOptions{})
-	case CreateTwin:
-		what, namespace, name = "create the pod", w.Twin.Namespace, w.Twin.Name
-		if err = l.confirm(ctx, w, w.Twin); err == nil {
-			err = l.confirmAbsent(ctx, namespace, w.Absent)
-		}
-		var foreign *foreignError
-		if errors.As(err, &foreign) {
-			l.refuse(namespace+"/"+name, "NameTaken", foreign.Error())
-			return false
-		}
-		if err == nil {
-			_, err = l.Client.Pods(namespace).Create(ctx, w.Twin, metav1.CreateOptions{})
-		}
-	case UpdateTwin:
-		what, namespace, name = "change the pod", w.Twin.Namespace, w.Twin.Name
-		if err = l.confirm(ctx, w, w.Twin); err == nil {
-			_, err = l.Client.Pods(namespace).Update(ctx, w.Twin, metav1.UpdateOptions{})
-		}
-	case UpdateRecord, ChangeRecord:
-		what, namespace, name = "update the stored pod", w.Record.Namespace, w.Record.Name
-		if err = l.confirm(ctx, w, w.Record); err == nil {
-			_, err = l.Client.PodTemplates(namespace).Update(ctx, w.Record, metav1.UpdateOptions{})
-		}
-	case DeleteRecord:
-		what, namespace, name = "delete the stored pod", w.Record.Namespace, w.Record.Name
-		if err = l.confirm(ctx, w, w.Record); err == nil {
-			err = l.Client.PodTemplates(namespace).Delete(ctx, name, metav1.DeleteOptions{
-				Preconditions: &metav1.Preconditions{UID: &w.Record.UID, ResourceVersion: &w.Record.ResourceVersion},
-			})
-		}
-	case DeleteTwin:
-		what, namespace, name = "delete the pod", w.Twin.Namespace, w.Twin.Name
-		if err = l.confirm(ctx, w, w.Twin); err == nil {
-			err = l.Client.Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{
-				GracePeriodSeconds: &w.Grace, Preconditions: metav1.NewUIDPreconditions(string(w.Twin.UID)),
-			})
-		}
-	case ConfirmGone:
-		what, namespace, name = "confirm that the pod is gone", w.Twin.Namespace, w.Twin.Name
-		if err = l.confirm(ctx, w, w.Twin); err == nil {
-			l.mu.Lock()
-			l.state.Gone(w.Twin.Labels[translate.OriginLabel])
-			l.mu.Unlock()
-			l.loop.Wake()
-		}
+	var of metav1.Object = w.Twin
+	if w.Twin == nil {
+		of = w.Record
 	}
-	creates := w.Act == CreateRecord || w.Act == CreateTwin
+	what, namespace, name := purposes[w.Act], of.GetNamespace(), of.GetName()
+	err := l.confirm(ctx, w, of)
+	if err == nil {
+		err = l.perform(ctx, w, namespace, name)
+	}
 	log := l.log.With("namespace", namespace, "pod", name)
+	var foreign *translate.Refusal
 	switch {
 	case err == nil:
 		return true
-	case creates && apierrors.IsAlreadyExists(err):
+	case errors.As(err, &foreign):
+		l.refuse(namespace+"/"+name, "NameTaken", foreign.Error())
+		return false
+	case (w.Act == CreateRecord || w.Act == CreateTwin) && apierrors.IsAlreadyExists(err):
 		return l.taken(ctx, w, namespace, name)
 	case refusable(w.Act) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		log.Warn("this cluster refuses to "+what, "error", err)
@@ -89,6 +55,37 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 	}
 	log.Warn("cannot "+what+"; retrying", "error", err)
 	return false
+}
+
+// perform sends the request of a change.
+func (l *lender) perform(ctx context.Context, w *Write, namespace, name string) (err error) {
+	records, twins := l.Client.PodTemplates(namespace), l.Client.Pods(namespace)
+	switch w.Act {
+	case CreateRecord:
+		_, err = records.Create(ctx, w.Record, metav1.CreateOptions{})
+	case UpdateRecord, ChangeRecord:
+		_, err = records.Update(ctx, w.Record, metav1.UpdateOptions{})
+	case DeleteRecord:
+		err = records.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &w.Record.UID, ResourceVersion: &w.Record.ResourceVersion},
+		})
+	case CreateTwin:
+		if err = l.confirmAbsent(ctx, namespace, w.Absent); err == nil {
+			_, err = twins.Create(ctx, w.Twin, metav1.CreateOptions{})
+		}
+	case UpdateTwin:
+		_, err = twins.Update(ctx, w.Twin, metav1.UpdateOptions{})
+	case DeleteTwin:
+		err = twins.Delete(ctx, name, metav1.DeleteOptions{
+			GracePeriodSeconds: &w.Grace, Preconditions: metav1.NewUIDPreconditions(string(w.Twin.UID)),
+		})
+	case ConfirmGone:
+		l.mu.Lock()
+		l.state.Gone(w.Twin.Labels[translate.OriginLabel])
+		l.mu.Unlock()
+		l.loop.Wake()
+	}
+	return err
 }
 
 // refuse notes that this cluster refuses the object with a key, or the record or twin.

@@ -66,17 +66,7 @@ func writeObject[T client.Object, L client.List](ctx context.Context, l *lender,
 	return false
 }
 
-// foreignError is the error of a twin that refers to an object of this cluster.
-type foreignError struct {
-	namespace string
-	translate.Reference
-}
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("%s %s: namespace %s of the other cluster has one that is not of this peering; use another name", e.Kind, e.Name, e.namespace)
-}
-
-// confirmAbsent returns a *foreignError if an object exists that is not of the Peering: a twin
+// confirmAbsent returns a *translate.Refusal if an object exists that is not of the Peering: a twin
 // would read it.
 func (l *lender) confirmAbsent(ctx context.Context, namespace string, all []translate.Reference) error {
 	for _, r := range all {
@@ -93,7 +83,7 @@ func (l *lender) confirmAbsent(ctx context.Context, namespace string, all []tran
 		case err != nil:
 			return fmt.Errorf("read %s %s: %w", r.Kind, r.Name, err)
 		case is.GetLabels()[translate.PeeringLabel] != l.Peering:
-			return &foreignError{namespace, r}
+			return &translate.Refusal{Field: r.Kind + " " + r.Name, Why: "namespace " + namespace + " of the other cluster has one that is not of this peering; use another name"}
 		}
 	}
 	return nil

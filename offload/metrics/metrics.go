@@ -1,3 +1,5 @@
+// Package metrics serves what a borrower and a lender measure as Prometheus metrics. The metrics
+// of each carry the name of its Peering; no label holds what the other cluster chooses.
 package metrics
 
 import (
@@ -9,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/offload/lender"
 	"strait.dev/strait/offload/protocol"
@@ -90,7 +93,7 @@ func Requests(peering string, config *rest.Config) prometheus.Collector {
 		ConstLabels: prometheus.Labels{"peering": peering},
 	}, []string{"code"})
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			answer, err := next.RoundTrip(r)
 			code := "error"
 			if err == nil {
@@ -102,10 +105,6 @@ func Requests(peering string, config *rest.Config) prometheus.Collector {
 	})
 	return counter
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func gauge(to chan<- prometheus.Metric, desc *prometheus.Desc, v float64, labels ...string) {
 	to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)

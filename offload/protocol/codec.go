@@ -16,19 +16,24 @@ func EncodeTemplate(t *corev1.PodTemplateSpec) (text []byte, hash string, err er
 	return text, Hash(text), err
 }
 
-// DecodeTemplate decodes the template with a hash from untrusted bytes. A field that this
-// version does not know is an error: the template would change its meaning without it.
+// DecodeTemplate decodes the template with a hash from untrusted bytes.
 func DecodeTemplate(b []byte, hash string) (*corev1.PodTemplateSpec, error) {
-	if len(b) > MaxTemplate {
-		return nil, tooLong(MaxTemplate)
+	t := new(corev1.PodTemplateSpec)
+	return t, decodeHashed(b, hash, MaxTemplate, t)
+}
+
+// decodeHashed decodes a value with a hash from untrusted bytes. A field that this version does not
+// know is an error: the value would change its meaning without it.
+func decodeHashed(b []byte, hash string, limit int, v any) error {
+	if len(b) > limit {
+		return tooLong(limit)
 	}
 	if Hash(b) != hash {
-		return nil, errors.New("the template does not have this hash")
+		return errors.New("does not have this hash")
 	}
-	t := new(corev1.PodTemplateSpec)
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return t, decodeOne(d, t)
+	return decodeOne(d, v)
 }
 
 func tooLong(limit int) error { return fmt.Errorf("is longer than %d bytes", limit) }

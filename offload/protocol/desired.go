@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Pod is one entry of a list: a pod of the consumer that is bound to the virtual node.
@@ -131,7 +133,7 @@ func (p *Pod) validate() error {
 	switch {
 	case !isLabel(p.Namespace):
 		return errors.New("namespace: is not the name of a namespace")
-	case !isName(p.Name, maxName):
+	case !isName(p.Name):
 		return errors.New("name: is not the name of a pod")
 	case !isLabel(p.UID):
 		return errors.New("uid: is not a UID")
@@ -150,20 +152,9 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// isName reports whether a text is an RFC 1123 subdomain of at most limit bytes.
-func isName(text string, limit int) bool {
-	if len(text) > limit {
-		return false
-	}
-	for label := range strings.SplitSeq(text, ".") {
-		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" ||
-			strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
-			return false
-		}
-	}
-	return true
-}
+// isName reports whether a text is an RFC 1123 subdomain.
+func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 
 // isLabel reports whether a text is an RFC 1123 label: the name of a namespace, or a UID, which
 // is also the value of a label.
-func isLabel(text string) bool { return isName(text, maxLabel) && !strings.Contains(text, ".") }
+func isLabel(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }

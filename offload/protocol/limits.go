@@ -23,8 +23,6 @@ const (
 	MaxRequest  = 32 << 10  // bytes of the header of a request: a command is in its query
 	MaxStreams  = 64        // logs, commands and forwarded ports at once
 
-	maxName  = 253
-	maxLabel = 63
 	maxText  = 1024
 	maxGrace = 1 << 31
 	maxLent  = 256 // namespaces, and types of resources

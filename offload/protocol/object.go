@@ -1,8 +1,6 @@
 package protocol
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,19 +86,10 @@ func EncodeContent(c *Content) (text []byte, hash string, err error) {
 	return text, Hash(text), err
 }
 
-// DecodeContent decodes the content with a hash from untrusted bytes. A field that this version
-// does not know is an error, as in a template.
+// DecodeContent decodes the content with a hash from untrusted bytes.
 func DecodeContent(b []byte, hash string) (*Content, error) {
-	if len(b) > MaxContent {
-		return nil, tooLong(MaxContent)
-	}
-	if Hash(b) != hash {
-		return nil, errors.New("the content does not have this hash")
-	}
 	c := new(Content)
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := decodeOne(d, c); err != nil {
+	if err := decodeHashed(b, hash, MaxContent, c); err != nil {
 		return nil, err
 	}
 	if c.Kind() == "" {
@@ -115,7 +104,7 @@ func (o *Object) validate() error {
 		return errors.New("kind: is not one that this version carries")
 	case !isLabel(o.Namespace):
 		return errors.New("namespace: is not the name of a namespace")
-	case !isName(o.Name, maxName):
+	case !isName(o.Name):
 		return errors.New("name: is not the name of an object")
 	case o.Hash != "" && !isHash(o.Hash):
 		return errors.New("hash: is not 64 hexadecimal digits")

@@ -1,9 +1,7 @@
 package protocol
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 )
 
@@ -13,12 +11,7 @@ func Fingerprint(c tls.Certificate) string {
 	if len(c.Certificate) == 0 {
 		return ""
 	}
-	return fingerprint(c.Certificate[0])
-}
-
-func fingerprint(der []byte) string {
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:])
+	return Hash(c.Certificate[0])
 }
 
 // Server returns the configuration of a lender that accepts the one client whose certificate
@@ -48,7 +41,7 @@ func mutual(own tls.Certificate, pinned func() string) *tls.Config {
 			switch {
 			case want == "":
 				return errors.New("the other cluster has not announced the certificate of its agent yet")
-			case len(state.PeerCertificates) == 0 || fingerprint(state.PeerCertificates[0].Raw) != want:
+			case len(state.PeerCertificates) == 0 || Hash(state.PeerCertificates[0].Raw) != want:
 				return errors.New("the certificate is not the one that the other cluster announced")
 			}
 			return nil

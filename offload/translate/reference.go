@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/offload/protocol"
 )
@@ -30,57 +31,37 @@ func References(spec *corev1.PodSpec) (all []Reference) {
 	optional := make(map[Reference]bool)
 	refer := func(kind, name string, mayBeAbsent *bool) {
 		if name == "" {
-			return // of an optional reference that names nothing
+			return // there is no such reference, or it is optional and names nothing
 		}
 		of := Reference{Kind: kind, Name: name}
 		was, known := optional[of]
-		optional[of] = mayBeAbsent != nil && *mayBeAbsent && (was || !known)
+		optional[of] = ptr.Deref(mayBeAbsent, false) && (was || !known)
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			for _, from := range containers[i].EnvFrom {
-				if r := from.ConfigMapRef; r != nil {
-					refer(protocol.KindConfigMap, r.Name, r.Optional)
-				}
-				if r := from.SecretRef; r != nil {
-					refer(protocol.KindSecret, r.Name, r.Optional)
-				}
-			}
-			for _, e := range containers[i].Env {
-				if e.ValueFrom == nil {
-					continue
-				}
-				if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
-					refer(protocol.KindConfigMap, r.Name, r.Optional)
-				}
-				if r := e.ValueFrom.SecretKeyRef; r != nil {
-					refer(protocol.KindSecret, r.Name, r.Optional)
-				}
-			}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, from := range c.EnvFrom {
+			m, s := ptr.Deref(from.ConfigMapRef, corev1.ConfigMapEnvSource{}), ptr.Deref(from.SecretRef, corev1.SecretEnvSource{})
+			refer(protocol.KindConfigMap, m.Name, m.Optional)
+			refer(protocol.KindSecret, s.Name, s.Optional)
+		}
+		for _, e := range c.Env {
+			from := ptr.Deref(e.ValueFrom, corev1.EnvVarSource{})
+			m, s := ptr.Deref(from.ConfigMapKeyRef, corev1.ConfigMapKeySelector{}), ptr.Deref(from.SecretKeyRef, corev1.SecretKeySelector{})
+			refer(protocol.KindConfigMap, m.Name, m.Optional)
+			refer(protocol.KindSecret, s.Name, s.Optional)
 		}
 	}
 	for _, v := range spec.Volumes {
-		if r := v.ConfigMap; r != nil {
-			refer(protocol.KindConfigMap, r.Name, r.Optional)
-		}
-		if r := v.Secret; r != nil {
-			refer(protocol.KindSecret, r.SecretName, r.Optional)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, source := range v.Projected.Sources {
-			if r := source.ConfigMap; r != nil {
-				refer(protocol.KindConfigMap, r.Name, r.Optional)
-			}
-			if r := source.Secret; r != nil {
-				refer(protocol.KindSecret, r.Name, r.Optional)
-			}
+		m, s := ptr.Deref(v.ConfigMap, corev1.ConfigMapVolumeSource{}), ptr.Deref(v.Secret, corev1.SecretVolumeSource{})
+		refer(protocol.KindConfigMap, m.Name, m.Optional)
+		refer(protocol.KindSecret, s.SecretName, s.Optional)
+		for _, source := range ptr.Deref(v.Projected, corev1.ProjectedVolumeSource{}).Sources {
+			m, s := ptr.Deref(source.ConfigMap, corev1.ConfigMapProjection{}), ptr.Deref(source.Secret, corev1.SecretProjection{})
+			refer(protocol.KindConfigMap, m.Name, m.Optional)
+			refer(protocol.KindSecret, s.Name, s.Optional)
 		}
 	}
-	yes := true
 	for _, r := range spec.ImagePullSecrets {
-		refer(protocol.KindSecret, r.Name, &yes) // a kubelet pulls without one that is absent
+		refer(protocol.KindSecret, r.Name, new(true)) // a kubelet pulls without one that is absent
 	}
 	for of, is := range optional {
 		of.Optional = is

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/services/merge"
@@ -192,6 +191,3 @@ func setCondition(s *corev1.PodStatus, c corev1.PodCondition, now metav1.Time) {
 	}
 	*was = c
 }
-
-// SameStatus reports whether a status says the same as another.
-func SameStatus(a, b *corev1.PodStatus) bool { return apiequality.Semantic.DeepEqual(a, b) }

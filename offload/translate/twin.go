@@ -192,3 +192,9 @@ func RestartsAlways(record *corev1.PodTemplate) bool {
 func clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
+
+// HasContainer reports whether a pod has a container of its own, also one for its start.
+func HasContainer(spec *corev1.PodSpec, name string) bool {
+	named := func(c corev1.Container) bool { return c.Name == name }
+	return slices.ContainsFunc(spec.Containers, named) || slices.ContainsFunc(spec.InitContainers, named)
+}
