@@ -213,7 +213,10 @@ func TestMalformedGrantsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "10.64.0.0/10", nil)
 	build := func(pools []netip.Prefix, reserved []ipam.Reserved, granted ...ipam.Grant) error {
-		_, err := ipam.NewSpace(pools, reserved, granted)
+		s, err := ipam.NewSpace(pools, reserved)
+		for _, g := range granted {
+			err = errors.Join(err, s.Take(g))
+		}
 		return err
 	}
 	for _, c := range []struct {

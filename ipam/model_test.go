@@ -107,10 +107,7 @@ func (w *world) plan(t *testing.T, wants []want, list []stored) []request {
 			todo = append(todo, request{"bind", list[i]})
 		}
 	}
-	s, err := ipam.NewSpace([]netip.Prefix{w.pool}, nil, granted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSpace(t, w.pool.String(), nil, granted...)
 	for _, n := range wants {
 		g := n.grant(t, s)
 		if !slices.Contains(granted, g) {

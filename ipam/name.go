@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 )
@@ -19,17 +18,4 @@ func ClaimName(p netip.Prefix) string {
 		return "0" + name
 	}
 	return name
-}
-
-// ParseClaimName returns the prefix whose ClaimName is name.
-func ParseClaimName(name string) (netip.Prefix, error) {
-	addr, length := name, ""
-	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		addr, length = name[:i], name[i+1:]
-	}
-	p, err := netip.ParsePrefix(strings.ReplaceAll(addr, "-", ":") + "/" + length)
-	if err != nil || check(p) != nil || ClaimName(p) != name {
-		return netip.Prefix{}, fmt.Errorf("ipam: %q does not name a prefix; names are like 10.71.0.0-16 or fd00-71---48", name)
-	}
-	return p, nil
 }

@@ -24,9 +24,12 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 
 func newSpace(t testing.TB, pools string, reserved []ipam.Reserved, granted ...ipam.Grant) *ipam.Space {
 	t.Helper()
-	s, err := ipam.NewSpace(prefixes(pools), reserved, granted)
+	s, err := ipam.NewSpace(prefixes(pools), reserved)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, g := range granted {
+		take(t, s, g)
 	}
 	return s
 }

@@ -69,9 +69,10 @@ func (g Grant) check() error {
 }
 
 // NewSpace returns a Space that grants from pools, in this order. Pools may have any length and family, but must not
-// overlap. Reserved and granted prefixes may be outside of the pools and may overlap. An error names the invalid prefix.
+// overlap. Reserved prefixes, and those that are taken, may be outside of the pools and may overlap. An error names the
+// invalid prefix.
 // The Space keeps no reference to its arguments.
-func NewSpace(pools []netip.Prefix, reserved []Reserved, granted []Grant) (*Space, error) {
+func NewSpace(pools []netip.Prefix, reserved []Reserved) (*Space, error) {
 	s := &Space{
 		pools: slices.Clone(pools),
 		uses:  make(map[netip.Prefix][]string),
@@ -86,11 +87,6 @@ func NewSpace(pools []netip.Prefix, reserved []Reserved, granted []Grant) (*Spac
 		}
 		s.reserved.add(r.Prefix)
 		s.use(r.Prefix, r.Use)
-	}
-	for _, g := range granted {
-		if err := s.Take(g); err != nil {
-			return nil, err
-		}
 	}
 	return s, nil
 }

@@ -135,7 +135,7 @@ func TestEveryAnswerIsThatOfTheTwin(t *testing.T) {
 				slow.reserved[a] = true
 			}
 		}
-		s, err := ipam.NewSpace(pools, reserved, nil)
+		s, err := ipam.NewSpace(pools, reserved)
 		if err != nil {
 			t.Fatal(err)
 		}

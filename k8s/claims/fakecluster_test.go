@@ -4,6 +4,7 @@ package claims_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -86,11 +87,10 @@ func (w *writer) reloadPartly(random *rand.Rand) {
 }
 
 func (w *writer) Wanted(held []claims.Spec) (wanted []claims.Spec) {
-	var granted []ipam.Grant
+	space, err := ipam.NewSpace([]netip.Prefix{w.pool}, nil)
 	for _, spec := range held {
-		granted = append(granted, claims.Grant(spec))
+		err = errors.Join(err, space.Take(claims.Grant(spec)))
 	}
-	space, err := ipam.NewSpace([]netip.Prefix{w.pool}, nil, granted)
 	if err != nil {
 		panic(err)
 	}

@@ -23,35 +23,64 @@ type Cache[T Object] struct {
 // Cache returns a cache of the object with that name, or of all objects if name is empty.
 // It is empty until it runs, and complete when HasSynced returns true.
 func (k *Kind[T, L]) Cache(name string) *Cache[T] {
-	only := func(options metav1.ListOptions) metav1.ListOptions {
-		if name != "" {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-		}
-		return options
+	var which metav1.ListOptions
+	if name != "" {
+		which.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	}
+	return k.cache(which, false)
+}
+
+// CacheInPages is Cache for thousands of objects, of those that a label selector selects, empty for
+// all: an unpaged list takes several times its memory while it is decoded. It costs the API server
+// more, which has to read the latest state; do not use it on every node.
+func (k *Kind[T, L]) CacheInPages(selector string) *Cache[T] {
+	return k.cache(metav1.ListOptions{LabelSelector: selector}, true)
+}
+
+// CacheOfNode is CacheInPages for the pods of a node. With exactly this selection, a node may read
+// them.
+func (k *Kind[T, L]) CacheOfNode(node string) *Cache[T] {
+	return k.cache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}, true)
+}
+
+// cache returns a cache of the objects that the selectors of which select. It removes the managed
+// fields, which are not read; SetTransform replaces that.
+func (k *Kind[T, L]) cache(which metav1.ListOptions, paged bool) *Cache[T] {
 	var example T
-	return NewCache(Lists{&cache.ListWatch{
+	informer := cache.NewSharedIndexInformer(k.source(which, paged), example, 0, cache.Indexers{})
+	if err := informer.SetTransform(withoutManagedFields); err != nil {
+		panic(err) // only fails for a running informer
+	}
+	return &Cache[T]{informer}
+}
+
+// Reflector returns a reflector that makes a store follow the objects that a label selector
+// selects, while it runs; an empty selector selects all. It is for stores that keep less than
+// a Cache, and lists in pages like CacheInPages.
+func (k *Kind[T, L]) Reflector(selector string, store cache.ReflectorStore) *cache.Reflector {
+	var example T
+	return cache.NewReflectorWithOptions(k.source(metav1.ListOptions{LabelSelector: selector}, true), example, store, cache.ReflectorOptions{Name: k.resource})
+}
+
+// source lists and watches the objects that the selectors of which select.
+func (k *Kind[T, L]) source(which metav1.ListOptions, paged bool) Lists {
+	return Lists{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return k.List(ctx, only(options))
+			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
+			if paged {
+				return k.listPages(ctx, options)
+			}
+			return k.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return k.Watch(ctx, only(options))
+			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
+			return k.Watch(ctx, options)
 		},
-	}}, example)
+	}}
 }
 
-// pageSize is the page size of CacheInPages.
+// pageSize is the page size of paged lists.
 const pageSize = 500
-
-// CacheInPages is Cache for thousands of objects: an unpaged list takes several times its
-// memory while it is decoded. It costs the API server more, which has to read the latest
-// state; do not use it on every node.
-func (k *Kind[T, L]) CacheInPages() *Cache[T] { return k.CacheSelectedInPages("") }
-
-// CacheSelectedInPages is CacheInPages for the objects that a label selector selects.
-func (k *Kind[T, L]) CacheSelectedInPages(selector string) *Cache[T] {
-	return k.cacheInPages(metav1.ListOptions{LabelSelector: selector})
-}
 
 // listPages lists all objects, without their managed fields.
 func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -78,43 +107,12 @@ func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) 
 	}
 }
 
-// CacheOfNode is CacheInPages for the pods of a node. With exactly this selection, a node may read
-// them.
-func (k *Kind[T, L]) CacheOfNode(node string) *Cache[T] {
-	return k.cacheInPages(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
-}
-
-// cacheInPages returns a cache of the objects that the selectors of which select.
-func (k *Kind[T, L]) cacheInPages(which metav1.ListOptions) *Cache[T] {
-	var example T
-	return NewCache(Lists{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
-			return k.listPages(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector, options.FieldSelector = which.LabelSelector, which.FieldSelector
-			return k.Watch(ctx, options)
-		},
-	}}, example)
-}
-
 // Lists disables streaming lists (WatchList): with these, client-go keeps waiting for up to
 // 30 s after its context has ended, and keeps all objects of the initial list.
 type Lists struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported tells client-go to use plain lists.
 func (Lists) IsWatchListSemanticsUnSupported() bool { return true }
-
-// NewCache returns a cache of any type of objects. It removes the managed fields, which are
-// not read; SetTransform replaces that.
-func NewCache[T Object](source cache.ListerWatcher, example T) *Cache[T] {
-	informer := cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
-	if err := informer.SetTransform(withoutManagedFields); err != nil {
-		panic(err) // only fails for a running informer
-	}
-	return &Cache[T]{informer}
-}
 
 // withoutManagedFields is a transform. Its argument is not shared with readers.
 func withoutManagedFields(object any) (any, error) {

@@ -9,12 +9,12 @@ import (
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // its successor would be one more direct dependency
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
-
-	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // ExecOptions describe a command and its container. A nil stream is not connected.
@@ -87,7 +87,9 @@ func (c *Client) PodURL(namespace, pod, subresource string) *url.URL {
 	return c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").Name(pod).SubResource(subresource).URL()
 }
 
-// Raw reads a path of the API server, like /version, as JSON if available.
-func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
-	return c.groups[v1alpha1.GroupVersion].Get().AbsPath(path).Do(ctx).Raw()
+// Evict deletes a pod as a drain of its node does. While a PodDisruptionBudget forbids it,
+// the error is TooManyRequests.
+func (c *Client) Evict(ctx context.Context, namespace, pod string) error {
+	return c.groups[policyv1.SchemeGroupVersion].Post().AbsPath("/api/v1").Namespace(namespace).Resource("pods").Name(pod).SubResource("eviction").
+		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}}).Do(ctx).Error()
 }

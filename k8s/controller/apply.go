@@ -13,6 +13,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/workload"
 )
 
 // objectID identifies an object that belongs to a peering.
@@ -66,12 +67,16 @@ func apply[T client.Object, L client.List](ctx context.Context, c *controller, p
 // remove deletes an object, but not another one that has replaced it.
 func remove[T client.Object, L client.List](ctx context.Context, c *controller, peering *v1alpha1.Peering, kind *client.Kind[T, L], object T) error {
 	delete(c.applied, objectID{peering.UID, kindName(object), object.GetName()})
-	uid := object.GetUID()
-	err := kind.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	return explainAPIError("delete "+kindName(object), object.GetNamespace(), object.GetName(), deleteExactly(ctx, kind, object))
+}
+
+// deleteExactly deletes an object, but not another one that has replaced it.
+func deleteExactly[T client.Object, L client.List](ctx context.Context, kind *client.Kind[T, L], object T) error {
+	err := kind.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	return explainAPIError("delete "+kindName(object), object.GetNamespace(), object.GetName(), err)
+	return err
 }
 
 // digestOf returns the digest of an object without its status and server-managed metadata.
@@ -96,3 +101,28 @@ func digestOf(object client.Object) digest {
 
 // kindName returns the kind of an object for messages.
 func kindName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
+
+// applyCiliumPolicy brings the CiliumNetworkPolicy of a peering to its desired state. It is not
+// watched, because most clusters do not have this resource type, but applied in each resync.
+func (c *controller) applyCiliumPolicy(ctx context.Context, peering *v1alpha1.Peering, now time.Time) error {
+	policies, wanted := c.client.CiliumNetworkPolicies(c.gateways.Namespace), workload.CiliumNetworkPolicy(c.gateways, peering)
+	id := objectID{peering.UID, kindName(wanted), wanted.Name}
+	if now.Sub(c.noCilium) < resync || now.Sub(c.applied[id].corrected) < resync {
+		return nil
+	}
+	var err error
+	if c.gateways.NoPolicies {
+		err = policies.Delete(ctx, wanted.Name, metav1.DeleteOptions{})
+	} else {
+		_, err = policies.Apply(ctx, wanted, Manager)
+	}
+	switch {
+	case apierrors.IsNotFound(err): // the resource type does not exist, or there is nothing to delete
+		c.noCilium = now
+		return nil
+	case err != nil:
+		return explainAPIError(kindName(wanted), wanted.Namespace, wanted.Name, err)
+	}
+	c.applied[id] = applied{corrected: now}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/controller/allocation"
 	"strait.dev/strait/k8s/controller/cidrs"
+	"strait.dev/strait/k8s/controller/condition"
 	"strait.dev/strait/k8s/controller/network"
 	"strait.dev/strait/k8s/controller/nodeinfo"
 )
@@ -141,9 +143,7 @@ func (c *controller) detachGone(ctx context.Context, attachment *v1alpha1.NodeAt
 
 // detach deletes an attachment, but not another one that has replaced it.
 func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
-	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &attachment.UID}}
-	err := c.client.NodeAttachments().Delete(ctx, attachment.Name, exactly)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := deleteExactly(ctx, c.client.NodeAttachments(), attachment); err != nil {
 		return fmt.Errorf("delete NodeAttachment %s: %w", attachment.Name, err)
 	}
 	return nil
@@ -157,4 +157,63 @@ func (c *controller) attachable(nodes []*corev1.Node) (some []*corev1.Node) {
 		}
 	}
 	return some
+}
+
+// grantedAddresses are the bound addresses of one owner, IPv4 first. internal is empty
+// without the address that the owner's index or number is derived from.
+type grantedAddresses struct{ internal, external []netip.Addr }
+
+func addressesByOwner(n *network.Network, inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
+	all := make(map[v1alpha1.ClaimOwner]grantedAddresses)
+	for _, spec := range inForce {
+		granted, a := all[spec.Owner], claims.Grant(spec).Prefix.Addr()
+		switch spec.Pool {
+		case v1alpha1.PoolInternal:
+			granted.internal = ipv4First(append(granted.internal, a))
+		case v1alpha1.PoolExternal:
+			granted.external = ipv4First(append(granted.external, a))
+		}
+		all[spec.Owner] = granted
+	}
+	numbered4 := len(cidrs.OfFamily(n.Internal, true)) > 0
+	for owner, granted := range all {
+		if len(granted.internal) > 0 && granted.internal[0].Is4() != numbered4 {
+			granted.internal = nil
+			all[owner] = granted
+		}
+	}
+	return all
+}
+
+func ipv4First(addresses []netip.Addr) []netip.Addr {
+	slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 sorts before IPv6
+	return addresses
+}
+
+// noteUnattached keeps the reasons why nodes cannot be attached for the condition
+// NodesAttached, which the next pass writes. They do not fail the pass: other nodes are
+// attached, and a repetition changes nothing.
+func (c *controller) noteUnattached(reasons []string) {
+	slices.Sort(reasons)
+	if reasons == nil {
+		reasons = []string{} // known
+	}
+	if c.unattached == nil || !slices.Equal(reasons, c.unattached) {
+		c.unattached = reasons
+		c.wakeUp()
+	}
+}
+
+// nodesAttached returns the condition NodesAttached of a ClusterNetwork.
+func nodesAttached(reasons []string) metav1.Condition {
+	c := condition.New(metav1.ConditionTrue, "Attached", "every node with a node helper can have a NodeAttachment")
+	if len(reasons) > 0 {
+		text := strings.Join(reasons[:min(len(reasons), maxUnconfirmed)], "; ")
+		if more := len(reasons) - maxUnconfirmed; more > 0 {
+			text += fmt.Sprintf("; and %d more", more)
+		}
+		c = condition.New(metav1.ConditionFalse, "NotAttached", "%s", text)
+	}
+	c.Type = v1alpha1.ConditionNodesAttached
+	return c
 }

@@ -7,9 +7,9 @@
 // what differs; it keeps no state between passes except to avoid requests. A controller may
 // therefore be killed at any time, start anywhere, and run twice at once.
 //
-//	observe  ClusterNetwork: create, detect, report       observe.go, installed.go, package network
+//	observe  ClusterNetwork: create, detect, report       observe.go, installation.go, package network
 //	claim    AddressClaims: allocate and release          plan.go, released.go, package allocation
-//	attach   NodeAttachments                              attachments.go, granted.go, package nodeinfo
+//	attach   NodeAttachments                              attachments.go, package nodeinfo
 //	run      the gateways of Peerings                     workloads.go, rollout.go, surge.go, package workload
 //	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go, package condition
 //
@@ -280,12 +280,15 @@ func (c *controller) pass(ctx context.Context) error {
 	c.pacing.hold(peerings, merged, network.ClusterID, now)
 	p := newPlan(c.client, network, c.nodes.List(), merged, c.mappings.List(), now)
 	p.attachable, p.helpers = c.attachable(p.nodes), c.helpers
+	if network.WithoutNodes {
+		p.attachable = nil
+	}
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {
 		return err
 	}
 	c.published.Reserve(podReservations(network, inForce))
-	unattached, attached := c.attach(ctx, network, p.attaches(), inForce)
+	unattached, attached := c.attach(ctx, network, p.attachable, inForce)
 	c.noteUnattached(append(unattached, p.unaddressed...))
 	gateways, running := c.workloads(ctx, p, pods)
 	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, pods, inForce, gateways), c.reportMappings(ctx, p, pods, inForce))...)

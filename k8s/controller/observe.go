@@ -24,13 +24,18 @@ func (c *controller) gatewayAddresses() (all []netip.Addr) {
 		if pod.Labels[workload.PeeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		for _, ip := range pod.Status.PodIPs {
-			if a, err := netip.ParseAddr(ip.IP); err == nil && cidrs.Ordinary(cidrs.Single(a)) {
-				all = append(all, a)
-			}
-		}
+		all = append(all, addressesOfPod(pod)...)
 	}
 	return all
+}
+
+// addressesOfPod returns the ordinary unicast addresses of a pod.
+func addressesOfPod(pod *corev1.Pod) []netip.Addr {
+	var texts []string
+	for _, ip := range pod.Status.PodIPs {
+		texts = append(texts, ip.IP)
+	}
+	return cidrs.OrdinaryAddresses(texts)
 }
 
 // observe creates the ClusterNetwork if it is missing, updates its status, and returns the

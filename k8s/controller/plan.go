@@ -26,7 +26,7 @@ type plan struct {
 	network *network.Network
 	nodes   []*corev1.Node
 
-	attachable []*corev1.Node // those on which node helpers run
+	attachable []*corev1.Node // those that have a NodeAttachment and addresses: on which node helpers run
 	helpers    *nodeinfo.Helpers
 
 	balancer workload.Provider          // of the cluster's load balancers
@@ -83,7 +83,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	for _, mapping := range p.mappings { // before addresses are allocated
 		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
 	}
-	for _, node := range p.attaches() {
+	for _, node := range p.attachable {
 		some, failed := addressesOf(addresses.Nodes, v1alpha1.ClaimOwner{Kind: allocation.KindNode, Name: node.Name})
 		wanted, p.unaddressed = append(wanted, some...), append(p.unaddressed, failed...)
 	}
@@ -93,29 +93,16 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 			wanted, p.unaddressedGateways[peering.Name] = append(wanted, some...), append(p.unaddressedGateways[peering.Name], failed...)
 		}
 	}
-	for _, peering := range p.peerings {
-		p.views[peering.Name] = views.Of(peering.Name, p.remotes[peering.Name].Ranges(), listedIn(peering))
-		for _, one := range p.views[peering.Name] {
+	for _, of := range p.peerings {
+		listed := func(cidr v1alpha1.CIDR) bool { return peering.Listed(of, cidr) }
+		p.views[of.Name] = views.Of(of.Name, p.remotes[of.Name].Ranges(), listed)
+		for _, one := range p.views[of.Name] {
 			if one.Claim != (claims.Spec{}) {
 				wanted = append(wanted, one.Claim)
 			}
 		}
 	}
 	return wanted
-}
-
-// attaches returns the nodes that have a NodeAttachment and addresses: none without node
-// helpers.
-func (p *plan) attaches() []*corev1.Node {
-	if p.network.WithoutNodes {
-		return nil
-	}
-	return p.attachable
-}
-
-// listedIn returns whether a peering lists a CIDR.
-func listedIn(of *v1alpha1.Peering) func(v1alpha1.CIDR) bool {
-	return func(cidr v1alpha1.CIDR) bool { return peering.Listed(of, cidr) }
 }
 
 // kept returns the held claims of existing owners, and those of other kinds of owners.

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -179,14 +178,8 @@ func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		g.Node = pod.Spec.NodeName
 	}
-	if len(pod.Status.PodIPs) == 0 {
-		return
-	}
-	g.PodAddresses = nil
-	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Zone() == "" && cidrs.Ordinary(cidrs.Single(a.Unmap())) {
-			g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.Unmap().String()))
-		}
+	if len(pod.Status.PodIPs) > 0 {
+		g.PodAddresses = cidrs.IPs(addressesOfPod(pod))
 	}
 }
 

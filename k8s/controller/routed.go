@@ -137,7 +137,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	}
 	if r.network.WithoutNodes {
 		return condition.New(metav1.ConditionTrue, "RoutedByGateways", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
-			linked(peering), len(peering.Status.Gateways))
+			len(gatewaysUp(peering)), len(peering.Status.Gateways))
 	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
 	if len(to.unconfirmed) > 0 {
@@ -167,14 +167,4 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 		}
 	}
 	return condition.New(metav1.ConditionTrue, "RoutedByNodes", "%s", text)
-}
-
-// linked returns the number of gateways of a merged Peering that have a link.
-func linked(peering *v1alpha1.Peering) (n int) {
-	for _, g := range peering.Status.Gateways {
-		if g.LinkUp {
-			n++
-		}
-	}
-	return n
 }

@@ -37,7 +37,7 @@ func newObjects(c *client.Client, of Options) (*objects, error) {
 		uid:      of.PeeringUID,
 		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings: c.Peerings().Cache(of.Peering),
-		nodes:    c.NodeAttachments().CacheInPages(),
+		nodes:    c.NodeAttachments().CacheInPages(""),
 		mappings: c.AddressMappings().Cache(""),
 		reports:  c.GatewayReports(of.Namespace).Cache(of.Name),
 		self:     of.Namespace + "/" + of.Name,
@@ -45,7 +45,7 @@ func newObjects(c *client.Client, of Options) (*objects, error) {
 	}
 	follow := []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify}
 	if of.WithoutNodes {
-		o.received = c.ReceivedServices(of.Namespace).CacheSelectedInPages(peering.Label + "=" + of.Peering)
+		o.received = c.ReceivedServices(of.Namespace).CacheInPages(peering.Label + "=" + of.Peering)
 		follow = append(follow, o.received.Notify)
 	}
 	for _, one := range follow {

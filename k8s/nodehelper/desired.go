@@ -8,6 +8,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/node"
 )
 
@@ -17,12 +18,12 @@ func computeDesired(in input) output {
 	t := &translation{input: in, out: output{serving: map[string]bool{}, owners: map[netip.Prefix]string{}, answers: in.answers}, vnis: map[uint32]string{}}
 	t.reserve()
 	if in.attachment != nil {
-		own := addresses(in.attachment.Spec.InternalAddresses)
+		own := cidrs.Addrs(in.attachment.Spec.InternalAddresses)
 		if (node.Desired{Addresses: own}).Validate() == nil {
 			t.out.desired.Addresses = own
 		}
 		t.out.desired.Pods = t.pods()
-		t.out.desired.LocalPods = append(ranges(in.attachment.Spec.PodCIDRs), ranges(in.attachment.Spec.PodAddresses)...)
+		t.out.desired.LocalPods = append(cidrs.Valid(in.attachment.Spec.PodCIDRs), cidrs.Valid(in.attachment.Spec.PodAddresses)...)
 	}
 	sorted := client.OldestFirst(in.peerings)
 	for _, p := range sorted {
@@ -57,9 +58,9 @@ type translation struct {
 
 // pods returns the CIDRs of pods whose packets keep their source address.
 func (t *translation) pods() []netip.Prefix {
-	pods := ranges(t.attachment.Spec.PodCIDRs)
+	pods := cidrs.Valid(t.attachment.Spec.PodCIDRs)
 	if t.network != nil {
-		pods = append(pods, ranges(t.network.Status.PodCIDRs)...)
+		pods = append(pods, cidrs.Valid(t.network.Status.PodCIDRs)...)
 	}
 	return pods
 }
@@ -69,19 +70,19 @@ func (t *translation) pods() []netip.Prefix {
 func (t *translation) reserve() {
 	if t.network != nil {
 		s, spec := t.network.Status, t.network.Spec
-		t.out.reserved.add("the pods of this cluster", ranges(s.PodCIDRs)...)
-		t.out.reserved.add("the Services of this cluster", ranges(s.ServiceCIDRs)...)
-		t.out.reserved.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
-		t.out.reserved.hosts("the API server of this cluster", addresses(s.APIServers)...)
-		t.out.reserved.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
-		t.out.reserved.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
-		t.out.reserved.add("spec.reservedCIDRs of the ClusterNetwork", ranges(spec.ReservedCIDRs)...)
+		t.out.reserved.add("the pods of this cluster", cidrs.Valid(s.PodCIDRs)...)
+		t.out.reserved.add("the Services of this cluster", cidrs.Valid(s.ServiceCIDRs)...)
+		t.out.reserved.add("the nodes of this cluster", cidrs.Valid(s.NodeCIDRs)...)
+		t.out.reserved.hosts("the API server of this cluster", cidrs.Addrs(s.APIServers)...)
+		t.out.reserved.add("the internal addresses of this cluster", cidrs.Valid(spec.InternalCIDRs)...)
+		t.out.reserved.add("the external addresses of this cluster", cidrs.Valid(spec.ExternalCIDRs)...)
+		t.out.reserved.add("spec.reservedCIDRs of the ClusterNetwork", cidrs.Valid(spec.ReservedCIDRs)...)
 	}
 	t.out.reserved.hosts("a resolver of this node", t.resolvers...)
 	if t.attachment != nil {
-		t.out.reserved.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)
-		t.out.reserved.hosts("this node", addresses(t.attachment.Spec.UnderlayAddresses)...)
-		t.out.reserved.hosts("this node on the overlay", addresses(t.attachment.Spec.InternalAddresses)...)
+		t.out.reserved.add("the pods of this node", cidrs.Valid(t.attachment.Spec.PodCIDRs)...)
+		t.out.reserved.hosts("this node", cidrs.Addrs(t.attachment.Spec.UnderlayAddresses)...)
+		t.out.reserved.hosts("this node on the overlay", cidrs.Addrs(t.attachment.Spec.InternalAddresses)...)
 	}
 }
 
@@ -92,10 +93,10 @@ func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
 		return
 	}
 	g := gateway{peering: p.Name, Gateway: node.Gateway{
-		Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU), LocalNodes: p.Spec.LocalNodes == v1alpha1.LocalNodesAllow,
+		Name: s.Name, Addresses: cidrs.Addrs(s.InternalAddresses), MTU: int(s.MTU), LocalNodes: p.Spec.LocalNodes == v1alpha1.LocalNodesAllow,
 	}}
 	g.problem = t.complete(&g.Gateway, s)
-	if from := t.sources[g.Underlay]; from.IsValid() && !slices.Contains(addresses(t.attachment.Spec.UnderlayAddresses), from) {
+	if from := t.sources[g.Underlay]; from.IsValid() && !slices.Contains(cidrs.Addrs(t.attachment.Spec.UnderlayAddresses), from) {
 		g.source = from
 	}
 	if g.Encapsulation == node.Userspace {
@@ -142,8 +143,8 @@ func (t *translation) complete(g *node.Gateway, s v1alpha1.GatewayStatus) string
 // underlay returns the first address of the gateway's pod of an IP family that the node
 // has; the gateway selects the node's address in the same way.
 func (t *translation) underlay(s v1alpha1.GatewayStatus) netip.Addr {
-	ours := addresses(t.attachment.Spec.UnderlayAddresses)
-	for _, theirs := range addresses(s.PodAddresses) {
+	ours := cidrs.Addrs(t.attachment.Spec.UnderlayAddresses)
+	for _, theirs := range cidrs.Addrs(s.PodAddresses) {
 		if slices.ContainsFunc(ours, func(a netip.Addr) bool { return a.Is4() == theirs.Is4() }) {
 			return theirs
 		}

@@ -12,6 +12,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/node"
 )
 
@@ -226,7 +227,7 @@ func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr
 	sources := make(map[netip.Addr]netip.Addr)
 	for _, p := range peerings {
 		for _, g := range p.Status.Gateways {
-			for _, to := range addresses(g.PodAddresses) {
+			for _, to := range cidrs.Addrs(g.PodAddresses) {
 				if from, err := h.Kernel.SourceTo(to); err == nil { // otherwise there is no route, and it will not answer
 					sources[to] = from
 				}

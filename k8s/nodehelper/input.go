@@ -60,23 +60,3 @@ func (g gateway) probe(d node.Desired) netip.Addr {
 	}
 	return netip.Addr{}
 }
-
-// addresses parses the addresses of objects. Invalid ones are skipped.
-func addresses(texts []v1alpha1.IP) (all []netip.Addr) {
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(string(text)); err == nil {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-// ranges parses the CIDRs of objects. Invalid ones are skipped.
-func ranges(texts []v1alpha1.CIDR) (all []netip.Prefix) {
-	for _, text := range texts {
-		if p, err := netip.ParsePrefix(string(text)); err == nil {
-			all = append(all, p.Masked())
-		}
-	}
-	return all
-}

@@ -75,13 +75,13 @@ type Controller struct {
 func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options:    o,
-		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages(), ownOfExport, ownOfExport, "ServiceExport", o.Log),
-		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages(), ownOfImport, ownOfImportStatus, "ServiceImport", o.Log),
-		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages(), ownOfExported, nil, "ExportedService", o.Log),
-		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages(), ownOfService, nil, "Service", o.Log),
-		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages(), ownOfSlice, nil, "EndpointSlice", o.Log),
-		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages(), nil, ownOfReceived, "ReceivedService", o.Log),
-		namespaces: o.Client.Namespaces().CacheInPages(),
+		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages(""), ownOfExport, ownOfExport, "ServiceExport", o.Log),
+		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages(""), ownOfImport, ownOfImportStatus, "ServiceImport", o.Log),
+		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages(""), ownOfExported, nil, "ExportedService", o.Log),
+		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages(""), ownOfService, nil, "Service", o.Log),
+		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages(""), ownOfSlice, nil, "EndpointSlice", o.Log),
+		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages(""), nil, ownOfReceived, "ReceivedService", o.Log),
+		namespaces: o.Client.Namespaces().CacheInPages(""),
 	}
 	for _, prepare := range []func() error{
 		func() error { return c.services.cache.SetTransform(trimService) },

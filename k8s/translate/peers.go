@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/config"
-	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -41,7 +42,7 @@ func (t *translation) peers() (all []config.Peer) {
 		pairs := 0
 		for _, ours := range own {
 			for _, key := range theirs {
-				p := config.Peer{Name: g.Name, PublicKey: key, PresharedKeyFile: preshared, Endpoint: endpoint, MoreEndpoints: more, PersistentKeepalive: keepalive(&g.Peer)}
+				p := config.Peer{Name: g.Name, PublicKey: key, PresharedKeyFile: preshared, Endpoint: endpoint, MoreEndpoints: more, PersistentKeepalive: ptr.Deref(g.PersistentKeepalive, metav1.Duration{}).Duration}
 				if pairs++; pairs > 1 {
 					p.Name, p.Gateway = fmt.Sprintf("%s.%d", g.Name, pairs), g.Name
 				}
@@ -104,14 +105,6 @@ func endpoints(g peering.Gateway) (first string, more []string) {
 		}
 	}
 	return first, more
-}
-
-// keepalive returns the keepalive interval, 0 for none.
-func keepalive(p *v1alpha1.Peer) (none time.Duration) {
-	if p.PersistentKeepalive == nil {
-		return none
-	}
-	return p.PersistentKeepalive.Duration
 }
 
 // peerField returns the field that contains a remote gateway, for a Problem.

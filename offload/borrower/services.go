@@ -59,7 +59,7 @@ func (b *borrower) follow(ctx context.Context, lent []string, pods []*corev1.Pod
 			continue
 		}
 		within, stop := context.WithCancel(ctx)
-		s := &space{services: b.own.Services(name).CacheInPages(), endpoints: b.own.EndpointSlices(name).CacheInPages(), stop: stop}
+		s := &space{services: b.own.Services(name).CacheInPages(""), endpoints: b.own.EndpointSlices(name).CacheInPages(""), stop: stop}
 		b.spaces[name] = s
 		if err := errors.Join(s.services.Notify(b.loop.Wake), s.endpoints.Notify(b.loop.Wake)); err != nil {
 			return err

@@ -102,14 +102,14 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 func (l *lender) follow(ctx context.Context, namespace string) *space {
 	ours := translate.PeeringLabel + "=" + l.Peering
 	s := &space{
-		records: l.Client.PodTemplates(namespace).CacheSelectedInPages(ours),
-		twins:   l.Client.Pods(namespace).CacheSelectedInPages(ours),
-		configs: l.Client.ConfigMaps(namespace).CacheSelectedInPages(ours),
-		secrets: l.Client.Secrets(namespace).CacheSelectedInPages(ours),
+		records: l.Client.PodTemplates(namespace).CacheInPages(ours),
+		twins:   l.Client.Pods(namespace).CacheInPages(ours),
+		configs: l.Client.ConfigMaps(namespace).CacheInPages(ours),
+		secrets: l.Client.Secrets(namespace).CacheInPages(ours),
 
-		services:  l.Client.Services(namespace).CacheSelectedInPages(ours),
-		endpoints: l.Client.EndpointSlices(namespace).CacheSelectedInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
-		quotas:    l.Client.ResourceQuotas(namespace).CacheInPages(),
+		services:  l.Client.Services(namespace).CacheInPages(ours),
+		endpoints: l.Client.EndpointSlices(namespace).CacheInPages(ours + "," + discoveryv1.LabelManagedBy + "=" + translate.ManagedBy),
+		quotas:    l.Client.ResourceQuotas(namespace).CacheInPages(""),
 	}
 	ctx, s.stop = context.WithCancel(ctx)
 	for _, err := range []error{s.configs.SetTransform(digest), s.secrets.SetTransform(digest)} {

@@ -221,7 +221,7 @@ func freeAddress(ctx context.Context, c operator.Cluster, agent string) (v1alpha
 			reserved = append(reserved, ipam.Reserved{Prefix: netip.PrefixFrom(a, a.BitLen()), Use: "AddressMapping " + m.Name})
 		}
 	}
-	from, err := ipam.NewSpace(pools, reserved, nil)
+	from, err := ipam.NewSpace(pools, reserved)
 	if err != nil {
 		return "", fmt.Errorf("%s: choose an address for the lender: %w", c.Name, err)
 	}

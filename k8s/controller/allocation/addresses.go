@@ -65,7 +65,7 @@ func NewAddresses(n *network.Network, held []claims.Spec) (*Addresses, error) {
 
 // open marks what is held as allocated.
 func (p *AddressPool) open(reserved []ipam.Reserved, held []claims.Spec, kind string) (err error) {
-	if p.space, err = ipam.NewSpace(p.blocks, reserved, nil); err != nil {
+	if p.space, err = ipam.NewSpace(p.blocks, reserved); err != nil {
 		return err
 	}
 	p.held = make(map[string]netip.Prefix)

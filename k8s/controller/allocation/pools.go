@@ -3,6 +3,7 @@ package allocation
 import (
 	"math"
 	"net/netip"
+	"slices"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller/cidrs"
@@ -31,7 +32,7 @@ func PoolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 		if is4 {
 			family = "ipv4"
 		}
-		internal := cidrs.OfFamily(valid(spec.InternalCIDRs), is4)
+		internal := cidrs.OfFamily(cidrs.Valid(spec.InternalCIDRs), is4)
 		var windows, blocks []netip.Prefix
 		for _, pool := range internal {
 			windows, blocks = append(windows, window(pool)), append(blocks, gatewayBlock(window(pool)))
@@ -45,8 +46,8 @@ func PoolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 		}{
 			{poolNodes, windows, v1alpha1.PoolInternal, blocks, 1 << indexBits},
 			{poolGateways, blocks, v1alpha1.PoolInternal, nil, 1 << numberBits},
-			{poolExternal, cidrs.OfFamily(valid(spec.ExternalCIDRs), is4), v1alpha1.PoolExternal, nil, math.Inf(1)},
-			{poolRemap, cidrs.OfFamily(valid(spec.RemapPools), is4), v1alpha1.PoolRemap, nil, math.Inf(1)},
+			{poolExternal, cidrs.OfFamily(cidrs.Valid(spec.ExternalCIDRs), is4), v1alpha1.PoolExternal, nil, math.Inf(1)},
+			{poolRemap, cidrs.OfFamily(cidrs.Valid(spec.RemapPools), is4), v1alpha1.PoolRemap, nil, math.Inf(1)},
 		} {
 			if len(one.ranges) == 0 {
 				continue
@@ -64,24 +65,9 @@ func PoolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 	return all
 }
 
-// valid returns the valid prefixes.
-func valid(texts []v1alpha1.CIDR) (all []netip.Prefix) {
-	for _, text := range texts {
-		if p, err := netip.ParsePrefix(string(text)); err == nil {
-			all = append(all, p.Masked())
-		}
-	}
-	return all
-}
-
 // inside reports whether one of the ranges contains all of p.
 func inside(p netip.Prefix, ranges []netip.Prefix) bool {
-	for _, r := range ranges {
-		if r.Bits() <= p.Bits() && r.Contains(p.Addr()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
 }
 
 // size returns the number of addresses of a prefix.

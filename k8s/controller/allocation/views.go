@@ -31,7 +31,7 @@ type Outcome struct {
 func NewViews(n *network.Network, held []claims.Spec) (*Views, error) {
 	v := &Views{reserved: n.Reservations(), held: held}
 	var err error
-	if v.space, err = ipam.NewSpace(n.Remap, v.reserved, nil); err != nil {
+	if v.space, err = ipam.NewSpace(n.Remap, v.reserved); err != nil {
 		return nil, err
 	}
 	for _, spec := range held {

@@ -29,6 +29,16 @@ func Parse[S ~string](texts []S) (prefixes []netip.Prefix, err error) {
 	return prefixes, nil
 }
 
+// Valid parses prefixes of an object. Host bits are cleared, and invalid prefixes are skipped.
+func Valid(texts []v1alpha1.CIDR) (prefixes []netip.Prefix) {
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(string(text)); err == nil {
+			prefixes = append(prefixes, p.Masked())
+		}
+	}
+	return prefixes
+}
+
 // special are the addresses that are not ordinary unicast addresses.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
@@ -137,7 +147,7 @@ func IPs(addresses []netip.Addr) (texts []v1alpha1.IP) {
 	return texts
 }
 
-// Addrs parses addresses of an object, which the API server has validated.
+// Addrs parses addresses of an object. Invalid ones are skipped.
 func Addrs(texts []v1alpha1.IP) (addresses []netip.Addr) {
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(string(text)); err == nil {

@@ -50,7 +50,7 @@ func New(spec v1alpha1.ClusterNetworkSpec, r Ranges) *Network {
 			n.Problem = fmt.Sprintf("in spec.%s, %v; correct it", list.field, err)
 		}
 		*list.into = prefixes
-		if _, err := ipam.NewSpace(prefixes, nil, nil); err != nil && list.field != "reservedCIDRs" {
+		if _, err := ipam.NewSpace(prefixes, nil); err != nil && list.field != "reservedCIDRs" {
 			n.Problem = fmt.Sprintf("spec.%s: %v", list.field, err)
 		}
 	}

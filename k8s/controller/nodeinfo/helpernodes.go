@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/controller/cidrs"
 	"strait.dev/strait/k8s/peering"
@@ -124,26 +125,13 @@ func (h *Helpers) refused(node *corev1.Node) (taints []corev1.Taint) {
 		return nil
 	}
 	for _, t := range node.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(h.tolerations, func(of corev1.Toleration) bool { return tolerates(of, t) }) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(h.tolerations, func(of corev1.Toleration) bool {
+			return of.ToleratesTaint(klog.Logger{}, &t, false)
+		}) {
 			taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}
 	return taints
-}
-
-// tolerates reports whether a toleration matches a taint. Operators that compare numbers are
-// not enabled in Kubernetes, and match none.
-func tolerates(of corev1.Toleration, t corev1.Taint) bool {
-	if of.Effect != "" && of.Effect != t.Effect || of.Key != "" && of.Key != t.Key {
-		return false
-	}
-	switch of.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case "", corev1.TolerationOpEqual:
-		return of.Value == t.Value
-	}
-	return false
 }
 
 // labelsOf returns the labels of a node that are read.

@@ -215,20 +215,16 @@ func (p *publishing) unseen(cached *v1alpha1.NodeAttachment) []v1alpha1.CIDR {
 // possible returns the addresses that a node may have now: what it shall have, but of what
 // overlaps leaving addresses of other nodes only what it has already.
 func possible(has, wanted []v1alpha1.CIDR, leaving *bart.Lite) (now []v1alpha1.CIDR) {
-	var waiting []netip.Prefix
+	var all, waiting []netip.Prefix
 	for _, p := range parsed(wanted) {
 		if leaving.OverlapsPrefix(p) {
 			waiting = append(waiting, p)
+		} else {
+			all = append(all, p)
 		}
 	}
 	if len(waiting) == 0 {
 		return wanted
-	}
-	var all []netip.Prefix
-	for _, p := range parsed(wanted) {
-		if !slices.Contains(waiting, p) {
-			all = append(all, p)
-		}
 	}
 	for _, p := range parsed(has) {
 		within := func(w netip.Prefix) bool { return w.Bits() <= p.Bits() && w.Contains(p.Addr()) }
@@ -240,13 +236,8 @@ func possible(has, wanted []v1alpha1.CIDR, leaving *bart.Lite) (now []v1alpha1.C
 }
 
 // without returns the prefixes of a list that another one does not contain.
-func without(all, other []v1alpha1.CIDR) (rest []v1alpha1.CIDR) {
-	for _, p := range all {
-		if !slices.Contains(other, p) {
-			rest = append(rest, p)
-		}
-	}
-	return rest
+func without(all, other []v1alpha1.CIDR) []v1alpha1.CIDR {
+	return slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.CIDR) bool { return slices.Contains(other, p) })
 }
 
 func parsed(texts []v1alpha1.CIDR) []netip.Prefix {
