@@ -20,7 +20,6 @@ func check(p netip.Prefix) error {
 	return nil
 }
 
-// holds reports whether outer is wider than inner and contains it.
 func holds(outer, inner netip.Prefix) bool {
 	return outer.Bits() < inner.Bits() && outer.Contains(inner.Addr())
 }
@@ -28,7 +27,6 @@ func holds(outer, inner netip.Prefix) bool {
 // leading returns the number of bits that As16 adds in front of an address: 96 for IPv4.
 func leading(a netip.Addr) int { return 128 - a.BitLen() }
 
-// bit returns bit i of an address, counted from the left.
 func bit(a netip.Addr, i int) int {
 	b := a.As16()
 	i += leading(a)
@@ -54,10 +52,8 @@ func half(p netip.Prefix, upper int) netip.Prefix {
 	return netip.PrefixFrom(a, p.Bits()+1)
 }
 
-// last returns the highest address of a prefix.
 func last(p netip.Prefix) netip.Addr { return setBits(p.Addr(), p.Bits(), p.Addr().BitLen()) }
 
-// setBits returns a with the bits from..to-1 set.
 func setBits(a netip.Addr, from, to int) netip.Addr {
 	b := a.As16()
 	for i := from + leading(a); i < to+leading(a); i++ {

@@ -57,7 +57,6 @@ func (s *Space) Address(owner string, pool netip.Prefix) (netip.Addr, error) {
 	return free.Addr(), nil
 }
 
-// keptBack returns the addresses of a pool that are not granted.
 func keptBack(pool netip.Prefix) []netip.Prefix {
 	length := pool.Addr().BitLen()
 	switch {
@@ -69,7 +68,6 @@ func keptBack(pool netip.Prefix) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(pool.Addr(), length), netip.PrefixFrom(last(pool), length)}
 }
 
-// holdingFor returns the prefix that owner holds for wanted.
 func (s *Space) holdingFor(owner string, wanted netip.Prefix) (netip.Prefix, bool) {
 	anywhere := func(netip.Prefix) bool { return true }
 	return s.holding(purpose{owner, wanted, wanted.Addr().Is4()}, anywhere)

@@ -16,7 +16,6 @@ type Ports struct {
 	released     map[uint16]release
 }
 
-// release is when a port was released, and by which key.
 type release struct {
 	key string
 	at  time.Time

@@ -20,8 +20,7 @@ type node struct {
 	widest int // length of the widest free prefix in prefix; full if there is none
 }
 
-// full is longer than any prefix.
-const full = 129
+const full = 129 // longer than any prefix
 
 func (s *set) root(p netip.Prefix) **node {
 	if p.Addr().Is4() {
@@ -109,7 +108,6 @@ func (n *node) remove(p netip.Prefix) *node {
 	return n
 }
 
-// measure computes widest from the children.
 func (n *node) measure() {
 	n.widest = full
 	if !n.member {

@@ -22,7 +22,6 @@ type round struct {
 	release []v1alpha1.AddressClaim // not wanted, or bound and loses a conflict: only after it is released
 }
 
-// newRound computes the actions without performing them.
 func newRound(listed []v1alpha1.AddressClaim, o Owners) round {
 	claims := make([]ipam.Claim, len(listed))
 	for i := range listed {

@@ -79,7 +79,6 @@ func (k *Kind[T, L]) source(which metav1.ListOptions, paged bool) Lists {
 	}}
 }
 
-// pageSize is the page size of paged lists.
 const pageSize = 500
 
 // listPages lists all objects, without their managed fields.

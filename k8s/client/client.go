@@ -63,7 +63,6 @@ const (
 	burst = 400
 )
 
-// groupVersions are the API groups that a Client supports.
 var groupVersions = []struct {
 	version schema.GroupVersion
 	add     func(*runtime.Scheme) error

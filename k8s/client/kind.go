@@ -64,7 +64,6 @@ func (k *Kind[T, L]) at(request *rest.Request, name ...string) *rest.Request {
 	return request
 }
 
-// into sends a request and decodes the object in the response.
 func (k *Kind[T, L]) into(ctx context.Context, request *rest.Request) (T, error) {
 	answer := k.object()
 	return answer, request.Do(ctx).Into(answer)
@@ -87,7 +86,6 @@ func (k *Kind[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (wat
 	return k.at(k.rest.Get()).VersionedParams(&options, k.parameter).Timeout(timeout(options)).Watch(ctx)
 }
 
-// timeout returns the timeout of a list or watch, 0 for none.
 func timeout(options metav1.ListOptions) time.Duration {
 	if options.TimeoutSeconds == nil {
 		return 0

@@ -84,7 +84,6 @@ func userFiles(path, context string) (clientcmd.ClientConfig, api.Config, error)
 	return loader, files, checkContext(&files, cmp.Or(context, files.CurrentContext))
 }
 
-// checkContext returns an error if a context, or an entry that it names, is missing.
 func checkContext(files *api.Config, name string) error {
 	context := files.Contexts[name]
 	switch {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 )
 
-// errWatchFailed is the error of a watch that could not start.
 var errWatchFailed = errors.New("the API server is unreachable, or became unreachable when the watch started")
 
 // noWatchRetry returns a transport that makes watches which cannot start fail with an error

@@ -16,7 +16,6 @@ import (
 	"strait.dev/strait/k8s/controller/workload"
 )
 
-// objectID identifies an object that belongs to a peering.
 type objectID struct {
 	peering    types.UID
 	kind, name string
@@ -30,7 +29,6 @@ type applied struct {
 	corrected  time.Time // when it was last repaired
 }
 
-// digest is a hash of the desired or actual content of an object.
 type digest [sha256.Size]byte
 
 // repairDelay is the time for which an object is not repaired again, so that the controller
@@ -64,7 +62,6 @@ func apply[T client.Object, L client.List](ctx context.Context, c *controller, p
 	return nil
 }
 
-// remove deletes an object, but not another one that has replaced it.
 func remove[T client.Object, L client.List](ctx context.Context, c *controller, peering *v1alpha1.Peering, kind *client.Kind[T, L], object T) error {
 	delete(c.applied, objectID{peering.UID, kindName(object), object.GetName()})
 	return explainAPIError("delete "+kindName(object), object.GetNamespace(), object.GetName(), deleteExactly(ctx, kind, object))
@@ -99,7 +96,6 @@ func digestOf(object client.Object) digest {
 	return sha256.Sum256(text)
 }
 
-// kindName returns the kind of an object for messages.
 func kindName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // applyCiliumPolicy brings the CiliumNetworkPolicy of a peering to its desired state. It is not

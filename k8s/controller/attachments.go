@@ -84,8 +84,7 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	return "", nil
 }
 
-// maxUnderlay is the maximum number of underlay addresses in the API.
-const maxUnderlay = 16
+const maxUnderlay = 16 // underlay addresses, as of the API
 
 // underlayAddresses returns the addresses at which gateways reach a node: its InternalIPs, or
 // its ExternalIPs if it has none, as the kubelet chooses the addresses of its host. Of more
@@ -109,7 +108,6 @@ func underlayAddresses(node *corev1.Node) (all []netip.Addr) {
 	return all[:maxUnderlay]
 }
 
-// attachmentSpec returns the desired spec of the attachment of a node.
 func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAttachmentSpec {
 	spec := v1alpha1.NodeAttachmentSpec{
 		UnderlayAddresses: cidrs.IPs(underlayAddresses(node)),
@@ -125,7 +123,6 @@ func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAt
 	return spec
 }
 
-// hasNoHelper reports whether a node exists on which no node helper runs.
 func (c *controller) hasNoHelper(name string) bool {
 	node, ok := c.nodes.Get(name)
 	return ok && !c.helpers.RunOn(node, true)
@@ -141,7 +138,6 @@ func (c *controller) detachGone(ctx context.Context, attachment *v1alpha1.NodeAt
 	return c.detach(ctx, attachment)
 }
 
-// detach deletes an attachment, but not another one that has replaced it.
 func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
 	if err := deleteExactly(ctx, c.client.NodeAttachments(), attachment); err != nil {
 		return fmt.Errorf("delete NodeAttachment %s: %w", attachment.Name, err)
@@ -204,7 +200,6 @@ func (c *controller) noteUnattached(reasons []string) {
 	}
 }
 
-// nodesAttached returns the condition NodesAttached of a ClusterNetwork.
 func nodesAttached(reasons []string) metav1.Condition {
 	c := condition.New(metav1.ConditionTrue, "Attached", "every node with a node helper can have a NodeAttachment")
 	if len(reasons) > 0 {

@@ -119,7 +119,6 @@ func samePod(was, is any) bool {
 	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && unschedulable(a) == unschedulable(b) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && restarts(a) == restarts(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
 }
 
-// sameStatefulSet compares the spec, and the progress of rollouts.
 func sameStatefulSet(was, is any) bool {
 	a, b := was.(*appsv1.StatefulSet), is.(*appsv1.StatefulSet)
 	return a.Generation == b.Generation && complete(a) == complete(b) && a.Annotations[rolloutAnnotation] == b.Annotations[rolloutAnnotation]

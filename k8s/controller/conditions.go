@@ -21,10 +21,8 @@ var readyConditions = []string{
 	v1alpha1.ConditionRouted, v1alpha1.ConditionPathMTU,
 }
 
-// peeringConditions are all conditions of a peering.
 var peeringConditions = append(slices.Clone(readyConditions), v1alpha1.ConditionReady, v1alpha1.ConditionGatewaysUp, v1alpha1.ConditionGatewaysUpdated)
 
-// conditions sets all conditions of a status whose other fields are complete.
 func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, conflict metav1.Condition, gateways workloadState) {
 	set := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, peering.Generation, metav1.Time{Time: r.now.Truncate(1e9)}
@@ -79,7 +77,6 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 	return nil
 }
 
-// notReady explains why no gateway is ready, with the remedy.
 func (r *report) notReady(names []string) string {
 	for _, name := range names {
 		if pod, ok := r.pods[name]; ok {

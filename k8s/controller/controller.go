@@ -220,7 +220,6 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// work runs passes until ctx ends.
 func (c *controller) work(ctx context.Context) {
 	c.state.leads.Store(true)
 	defer c.state.leads.Store(false)
@@ -262,7 +261,6 @@ func (c *controller) work(ctx context.Context) {
 	}
 }
 
-// pass reconciles all objects once.
 func (c *controller) pass(ctx context.Context) error {
 	if err := c.adopt(ctx); err != nil {
 		return err

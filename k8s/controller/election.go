@@ -16,7 +16,6 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// leaseName is the name of the Lease in the controller's namespace.
 const leaseName = "strait-controller"
 
 // The duration of a lease, the time without renewal after which its holder stops working,
@@ -135,7 +134,6 @@ func (l *lease) try(ctx context.Context) (held bool, err error) {
 	return err == nil, unlessOvertaken(err)
 }
 
-// next returns the lease as it is after it is acquired or renewed.
 func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 	now, seconds, transitions := metav1.NowMicro(), int32(leaseFor/time.Second), ptr.Deref(was.LeaseTransitions, 0)
 	acquired := was.AcquireTime
@@ -149,7 +147,6 @@ func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 		AcquireTime: acquired, RenewTime: &now, LeaseTransitions: &transitions}
 }
 
-// release clears the holder of the lease if this process holds it.
 func (l *lease) release(ctx context.Context) error {
 	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil || ptr.Deref(is.Spec.HolderIdentity, "") != l.identity {

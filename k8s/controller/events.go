@@ -17,7 +17,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// reporter is the reporting controller of events.
 const reporter = "strait.dev/controller"
 
 const (
@@ -46,7 +45,6 @@ func (c *controller) tell(now time.Time, kind string, about client.Object, was, 
 	}
 }
 
-// writeEvents writes the queued events until ctx ends.
 func (c *controller) writeEvents(ctx context.Context) {
 	for {
 		select {

@@ -55,7 +55,6 @@ func (r *report) notForwarding(name string) (reason, text string) {
 	return "NoLink", "has no link; check its log and TunnelUp"
 }
 
-// unschedulable reports whether the scheduler found no node for a pod.
 func unschedulable(pod *corev1.Pod) bool {
 	scheduled := podCondition(pod, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse

@@ -6,7 +6,6 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// services returns the state of the imports from the remote cluster of a merged Peering.
 func (r *report) services(p *v1alpha1.Peering) *v1alpha1.PeeringServicesStatus {
 	if r.multicluster == nil {
 		return nil

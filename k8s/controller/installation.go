@@ -60,7 +60,6 @@ func (c *controller) adopt(ctx context.Context) error {
 	return nil
 }
 
-// annotations returns the annotations of a ClusterNetwork that this controller creates.
 func (i installation) annotations() map[string]string {
 	if i.id == "" {
 		return nil

@@ -27,7 +27,6 @@ import (
 // gateway does not report: the Secret may have been deleted.
 const keyEvery = time.Minute
 
-// keyID is one key of one gateway.
 type keyID struct {
 	peering    types.UID
 	gateway    string
@@ -52,7 +51,6 @@ func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway strin
 	return err
 }
 
-// makeKey creates a key unless one of that generation exists.
 func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID) error {
 	name, private := workload.SecretName(id.gateway, id.generation), privateKey()
 	secret := &corev1.Secret{
@@ -66,7 +64,6 @@ func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID)
 	return explainAPIError("Secret", c.gateways.Namespace, name, withoutKey(err, private))
 }
 
-// privateKey returns a new Curve25519 key in the format of `wg genkey`.
 func privateKey() []byte {
 	key, err := peering.NewPrivateKey(rand.Reader)
 	if err != nil {

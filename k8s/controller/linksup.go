@@ -40,7 +40,6 @@ func (c *controller) tendPods(ctx context.Context) {
 	}
 }
 
-// openGates opens the readiness gates of the pods of a peering.
 func (c *controller) openGates(ctx context.Context, p *v1alpha1.Peering, pods gatewayPods) {
 	set, ok := c.statefulSetOf(p)
 	if !ok {
@@ -58,7 +57,6 @@ func (c *controller) openGates(ctx context.Context, p *v1alpha1.Peering, pods ga
 	}
 }
 
-// gateClosed reports whether a pod has the gate and the gate is closed.
 func gateClosed(pod *corev1.Pod) bool {
 	has := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == workload.LinksUpGate })
 	is := podCondition(pod, workload.LinksUpGate)
@@ -112,7 +110,6 @@ func (c *controller) openGate(ctx context.Context, pod *corev1.Pod, reason, mess
 	return err
 }
 
-// podCondition returns a condition of a pod, nil if it has none of that type.
 func podCondition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == of {

@@ -26,7 +26,6 @@ import (
 // new pod has the same key; docs/design/lost-nodes.md explains why that does no harm if the
 // old one still runs.
 
-// deleteLost deletes the pods of gateways whose nodes are lost.
 func (c *controller) deleteLost(ctx context.Context, pods gatewayPods) {
 	for _, gateway := range pods {
 		node, _ := c.nodes.Get(gateway.Spec.NodeName)
@@ -86,7 +85,6 @@ func isLost(pod *corev1.Pod, node *corev1.Node, now time.Time) bool {
 	return now.After(pod.DeletionTimestamp.Time) // the kubelet responds, but does not end pods
 }
 
-// answersNodes reports whether most ready nodes get answers from a gateway.
 func (c *controller) answersNodes(gateway string) bool {
 	ready, answered := 0, 0
 	for _, a := range c.attachments.List() {

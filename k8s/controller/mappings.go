@@ -48,7 +48,6 @@ func (p *plan) mappedTo(m *v1alpha1.AddressMapping, from *allocation.Addresses, 
 	return []claims.Spec{spec}
 }
 
-// releasedByMapping reports whether a mapping no longer exists, or now has another address.
 func (p *plan) releasedByMapping(ctx context.Context, claim claims.Spec) (bool, error) {
 	m, err := p.client.AddressMappings().Get(ctx, claim.Owner.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -80,7 +79,6 @@ func (c *controller) reportMappings(ctx context.Context, p *plan, pods gatewayPo
 	return errors.Join(failed...)
 }
 
-// mappingStatus returns the desired status of a mapping.
 func mappingStatus(m *v1alpha1.AddressMapping, p *plan, pods gatewayPods, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
 	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: condition.Own(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
 	set := func(kind string, c metav1.Condition) {

@@ -12,7 +12,6 @@ import (
 	"strait.dev/strait/k8s/controller/workload"
 )
 
-// passes counts passes and measures their duration.
 type passes struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram

@@ -18,7 +18,6 @@ import (
 	"strait.dev/strait/k8s/controller/workload"
 )
 
-// gatewayAddresses returns the addresses of the pods of all gateways.
 func (c *controller) gatewayAddresses() (all []netip.Addr) {
 	for _, pod := range c.pods.List() {
 		if pod.Labels[workload.PeeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -29,7 +28,6 @@ func (c *controller) gatewayAddresses() (all []netip.Addr) {
 	return all
 }
 
-// addressesOfPod returns the ordinary unicast addresses of a pod.
 func addressesOfPod(pod *corev1.Pod) []netip.Addr {
 	var texts []string
 	for _, ip := range pod.Status.PodIPs {

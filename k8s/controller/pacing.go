@@ -29,7 +29,6 @@ type pacing struct {
 	byPeering map[types.UID]*paced
 }
 
-// paced is the state of one Peering.
 type paced struct {
 	announcements, statuses ratelimit.Bucket
 	permitted               *v1alpha1.Announcement // the last one that was not delayed
@@ -60,7 +59,6 @@ func (c *pacing) hold(peerings, merged []*v1alpha1.Peering, own v1alpha1.Cluster
 	maps.DeleteFunc(c.byPeering, func(uid types.UID, _ *paced) bool { return !present[uid] })
 }
 
-// status reports whether to write the status of a Peering now.
 func (c *pacing) status(p *v1alpha1.Peering, was, is *v1alpha1.PeeringStatus, now time.Time) bool {
 	of := c.of(p)
 	return !reflect.DeepEqual(atOnce(was), atOnce(is)) || c.take(of, &of.statuses, now)

@@ -86,7 +86,6 @@ func newReport(p *plan, pods gatewayPods, inForce []claims.Spec, exposing []*cor
 	return r
 }
 
-// status returns the status of a peering. gateways is the state of its gateways' workloads.
 func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alpha1.PeeringStatus {
 	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
@@ -143,7 +142,6 @@ func (r *report) announce(p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus
 	return peering.Issue(a, last, r.pods.revisionInEffect(p))
 }
 
-// seen returns the CIDRs that the remote CIDRs of a peering are mapped to.
 func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
 	owner := v1alpha1.ClaimOwner{Kind: allocation.KindPeering, Name: peering}
 	seen := make(map[v1alpha1.CIDR]v1alpha1.CIDR)
@@ -155,7 +153,6 @@ func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
 	return seen
 }
 
-// mtu returns the smallest MTU of the ready gateways, 0 if none is ready.
 func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
 	for _, g := range peering.Status.Gateways {
 		if r.pods.ready(g.Name) && g.MTU > 0 && (smallest == 0 || g.MTU < smallest) {

@@ -128,7 +128,6 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 	return kept
 }
 
-// ownedKind reports whether the controller claims for this kind of owner.
 func ownedKind(o v1alpha1.ClaimOwner) bool {
 	return o.Kind == allocation.KindNode || o.Kind == allocation.KindGateway || o.Kind == allocation.KindPeering || o.Kind == allocation.KindMapping
 }
@@ -147,10 +146,8 @@ func addressesOf(from []*allocation.AddressPool, owner v1alpha1.ClaimOwner) (wan
 	return wanted, failed
 }
 
-// gatewayNames returns the names of the gateways of a peering.
 func gatewayNames(p *v1alpha1.Peering) []string { return peering.GatewayNames(p) }
 
-// peeringOf returns the name of the peering that a gateway belongs to.
 func peeringOf(gateway string) string {
 	return gateway[:max(strings.LastIndexByte(gateway, '-'), 0)]
 }

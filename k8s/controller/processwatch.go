@@ -34,7 +34,6 @@ type watchedProcess struct {
 	ended    bool  // since then
 }
 
-// reconnect is the time between attempts to connect.
 const reconnect = 250 * time.Millisecond
 
 func newProcessWatch(connect func(ctx context.Context, address string) (net.Conn, error), changed func()) *processWatch {
@@ -71,7 +70,6 @@ func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
 	}
 }
 
-// stop ends all watches.
 func (w *processWatch) stop() {
 	w.mu.Lock()
 	for _, p := range w.watched {
@@ -123,7 +121,6 @@ func ConnectToGateway(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// restarts returns how often the containers of a pod were started again.
 func restarts(pod *corev1.Pod) (count int32) {
 	for _, c := range pod.Status.ContainerStatuses {
 		count += c.RestartCount

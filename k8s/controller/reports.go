@@ -107,7 +107,6 @@ func (g gatewayPods) revisionInEffect(p *v1alpha1.Peering) (revision int64) {
 	return revision
 }
 
-// shaken reports whether a handshake of a gateway whose pod is ready succeeded.
 func (g gatewayPods) shaken(name string) bool {
 	report := g[name].report
 	return report != nil && g.ready(name) && slices.ContainsFunc(report.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil })
@@ -164,7 +163,6 @@ func merge(peerings []*v1alpha1.Peering, n *network.Network, pods gatewayPods, n
 	return merged
 }
 
-// clusterIDOf returns the ID that a Peering claims for its remote cluster, empty if none.
 func clusterIDOf(p *v1alpha1.Peering) v1alpha1.ClusterID {
 	id := cmp.Or(p.Spec.ClusterID, p.Status.ClusterID)
 	if a := p.Status.Announcement; id == "" && a != nil {

@@ -35,7 +35,6 @@ import (
 // no temporary gateway.
 const rolloutAnnotation = "strait.dev/rollout"
 
-// rollout is one change of the pod template of a peering's gateways.
 type rollout struct {
 	Settings string   `json:"settings"`        // digest of what the installation sets for all peerings
 	Template string   `json:"template"`        // digest of the pod template
@@ -60,7 +59,6 @@ func (r rollout) annotations() map[string]string {
 	return map[string]string{rolloutAnnotation: string(text)}
 }
 
-// templateDigest returns a short digest of a pod template.
 func templateDigest(template corev1.PodTemplateSpec) string {
 	text, err := json.Marshal(template)
 	if err != nil {
@@ -84,13 +82,11 @@ func complete(set *appsv1.StatefulSet) bool {
 	return s.ObservedGeneration >= set.Generation && s.UpdateRevision != "" && s.CurrentRevision == s.UpdateRevision
 }
 
-// statefulSetOf returns the cached StatefulSet of a peering's gateways.
 func (c *controller) statefulSetOf(peering *v1alpha1.Peering) (*appsv1.StatefulSet, bool) {
 	set, ok := c.statefulSets.Get(c.gateways.Namespace + "/" + peering.Name)
 	return set, ok && metav1.IsControlledBy(set, peering)
 }
 
-// gatewaysUp returns the gateways of a merged peering that have a link up.
 func gatewaysUp(peering *v1alpha1.Peering) (up []string) {
 	for _, g := range peering.Status.Gateways {
 		if g.LinkUp {
@@ -176,8 +172,6 @@ func (c *controller) desiredSet(p *v1alpha1.Peering, wait, surge bool, pods gate
 	return wanted
 }
 
-// updated returns the condition GatewaysUpdated. waitsFor is the peering that is updated
-// first, empty for none.
 func (c *controller) updated(peering *v1alpha1.Peering, waitsFor string) metav1.Condition {
 	set, ok := c.statefulSetOf(peering)
 	if !ok {

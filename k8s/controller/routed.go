@@ -15,7 +15,6 @@ import (
 // a peering's gateways.
 const maxUnconfirmed = 3
 
-// routes is the state of the nodes for one peering.
 type routes struct {
 	nodes       int      // nodes that reach a gateway which is up
 	unconfirmed []string // the first other nodes, each with the reason
@@ -60,7 +59,6 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 	return all
 }
 
-// refuse counts a node that refused packets from a gateway for some reasons.
 func (r *routes) refuse(node string, reasons []string) {
 	if len(reasons) == 0 {
 		return
@@ -76,7 +74,6 @@ func (r *routes) refuse(node string, reasons []string) {
 	}
 }
 
-// reason explains why a node does not reach a gateway.
 func (r *routes) reason(node string) string {
 	if r.reported == node && r.why != "" {
 		return r.why
@@ -93,7 +90,6 @@ type conflicts struct {
 	refusedBy, takenBy string // the nodes counted last: a node may report several destinations
 }
 
-// conflictsByCIDR returns the conflicts that nodes report, by mapped CIDR.
 func conflictsByCIDR(attachments []*v1alpha1.NodeAttachment) map[v1alpha1.CIDR]*conflicts {
 	all := make(map[v1alpha1.CIDR]*conflicts)
 	for _, a := range attachments {
@@ -119,7 +115,6 @@ func conflictsByCIDR(attachments []*v1alpha1.NodeAttachment) map[v1alpha1.CIDR]*
 	return all
 }
 
-// routed returns the condition Routed.
 func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	ranges := r.remotes[peering.Name].Ranges()
 	seen := slices.Concat(s.Prefixes, s.ExternalPrefixes)

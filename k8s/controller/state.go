@@ -21,7 +21,6 @@ type state struct {
 	passes        passes
 }
 
-// passEnded records the end of a pass that was not cancelled.
 func (s *state) passEnded(begun, ended time.Time, err error) {
 	s.pulse.Beat(ended)
 	s.passes.observe(ended.Sub(begun), err)

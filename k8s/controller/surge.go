@@ -36,7 +36,6 @@ func canSurge(p *v1alpha1.Peering, remote peering.Remote) bool {
 		(len(remote.Calls()) > 0 || p.Spec.Gateway.Service.Type == corev1.ServiceTypeNodePort)
 }
 
-// isTemporary reports whether a gateway is not one of the spec.
 func isTemporary(p *v1alpha1.Peering, name string) bool {
 	return !slices.Contains(gatewayNames(p), name)
 }
@@ -62,7 +61,6 @@ func (c *controller) surges(p *v1alpha1.Peering, set *appsv1.StatefulSet, now ro
 	return possible && !begins && !rolling && first.linkUp() && c.cordoned(first.Spec.NodeName)
 }
 
-// settled reports whether a gateway has been ready for minReadySeconds, and has a link.
 func settled(pod gatewayPod, now time.Time) bool {
 	if !pod.linkUp() || !podReady(pod.Pod) {
 		return false
@@ -70,13 +68,11 @@ func settled(pod gatewayPod, now time.Time) bool {
 	return now.Sub(podCondition(pod.Pod, corev1.PodReady).LastTransitionTime.Time) >= workload.MinReadySeconds*time.Second
 }
 
-// cordoned reports whether a node is marked as unschedulable.
 func (c *controller) cordoned(name string) bool {
 	node, ok := c.nodes.Get(name)
 	return ok && node.Spec.Unschedulable
 }
 
-// waitsForNode reports whether a gateway has had no node for drainTimeout.
 func waitsForNode(pod gatewayPod, now time.Time) bool {
 	return pod.Pod != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) >= drainTimeout
 }

@@ -14,7 +14,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// tunnelUp returns the condition TunnelUp.
 func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	up, remote, names := r.pods.linksUp(peering), r.remotes[peering.Name], known(peering)
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionTunnelUp)
@@ -59,12 +58,10 @@ func (r *report) endpointToCheck(remote peering.Remote, s *v1alpha1.PeeringStatu
 	return "the gateways"
 }
 
-// hasEndpoint reports whether the remote cluster can connect to a gateway.
 func hasEndpoint(s *v1alpha1.PeeringStatus) bool {
 	return slices.ContainsFunc(s.Gateways, func(g v1alpha1.GatewayStatus) bool { return len(g.Endpoints) > 0 })
 }
 
-// noEndpointRemedy explains what to do if neither cluster has an endpoint.
 func noEndpointRemedy(peering *v1alpha1.Peering) string {
 	switch service := peering.Spec.Gateway.Service.Type; service {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
@@ -102,7 +99,6 @@ func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) m
 		s.MTU, largest, v1alpha1.ClusterNetworkName, largest)
 }
 
-// laterTransition returns the later transition time of two conditions.
 func laterTransition(a, b *metav1.Condition) time.Time {
 	if a.LastTransitionTime.Before(&b.LastTransitionTime) {
 		a = b

@@ -18,7 +18,6 @@ import (
 	"strait.dev/strait/k8s/controller/workload"
 )
 
-// workloadState is the state of the workloads of a peering's gateways.
 type workloadState struct {
 	problem string           // a message with the remedy; empty: none
 	updated metav1.Condition // GatewaysUpdated

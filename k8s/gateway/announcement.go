@@ -57,7 +57,6 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 	return c, nil
 }
 
-// fromControl converts an announcement to the form of the API.
 func fromControl(c control.Announcement) v1alpha1.Announcement {
 	a := v1alpha1.Announcement{Revision: c.Revision, ClusterID: v1alpha1.ClusterID(c.Cluster)}
 	for _, p := range c.Prefixes {

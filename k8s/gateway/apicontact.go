@@ -23,7 +23,6 @@ type apiContact struct {
 	lost time.Time // since when; zero: the API server answers
 }
 
-// wrap returns a transport that records the results of requests.
 func (c *apiContact) wrap(next http.RoundTripper) http.RoundTripper {
 	return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
@@ -37,14 +36,12 @@ func (c *apiContact) wrap(next http.RoundTripper) http.RoundTripper {
 // staleTime is the time without an API server after which a gateway calls its exports stale.
 const staleTime = time.Minute
 
-// stale reports whether the API server has not answered for long.
 func (c *apiContact) stale() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.lost.IsZero() && time.Since(c.lost) > staleTime
 }
 
-// record logs when the API server becomes unreachable, and when it answers again.
 func (c *apiContact) record(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,19 +19,16 @@ const (
 	cachePrefix = "# strait cache: "
 )
 
-// identity names the gateway that a configuration belongs to.
 type identity struct {
 	Peering string `json:"peering"`
 	Gateway string `json:"gateway"`
 }
 
-// cacheLine is the metadata line of the cache.
 type cacheLine struct {
 	identity
 	Saved time.Time `json:"saved"`
 }
 
-// writeCache atomically replaces the cache.
 func writeCache(dir string, of identity, c *config.Gateway) error {
 	line, err := json.Marshal(cacheLine{of, time.Now().UTC()})
 	if err != nil {

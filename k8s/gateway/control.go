@@ -52,13 +52,11 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	listener.Close()
 }
 
-// followExports passes the ExportedServices to the control channel, until ctx ends.
 func (f *follower) followExports(ctx context.Context) {
 	store := &exportedServices{exports: f.exports, metrics: f.metrics, log: f.log}
 	f.client.ExportedServices(f.options.Namespace).Reflector("", store).RunWithContext(ctx)
 }
 
-// linksUp returns the links of the running gateway that are up.
 func (f *follower) linksUp() (up []control.Link) {
 	if d := f.process.Gateway(); d != nil {
 		for _, l := range d.Fabric().LinksUp() {
@@ -68,12 +66,10 @@ func (f *follower) linksUp() (up []control.Link) {
 	return up
 }
 
-// dial connects to the control channel at the far end of a link.
 func (f *follower) dial(ctx context.Context, l control.Link) (net.Conn, error) {
 	return f.process.Gateway().Fabric().Streams.Dial(ctx, l.OwnKey, l.RemoteKey, control.Port)
 }
 
-// announce passes on what the controller announces to the remote cluster.
 func (f *follower) announce() {
 	p, ok := f.objects.peer()
 	if !ok || p.Status.Announced == nil {
@@ -132,7 +128,6 @@ func (f *follower) reportAnnouncements(s *v1alpha1.GatewayReportStatus, last v1a
 	recordResults(s, f.announcer.Results())
 }
 
-// recordResults records the results of the gateway's own announcements in a report.
 func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result) {
 	for _, r := range results {
 		entry.RevisionInEffect = max(entry.RevisionInEffect, r.Stale)

@@ -62,7 +62,6 @@ func (s *exportedServices) Replace(objects []any, _ string) error {
 
 func (*exportedServices) Resync() error { return nil }
 
-// exportedRecord returns the record of an ExportedService.
 func exportedRecord(object any) (r control.ServiceRecord, err error) {
 	e, ok := object.(*v1alpha1.ExportedService)
 	if !ok {

@@ -130,10 +130,8 @@ func (f *follower) applied(c *config.Gateway) {
 	}
 }
 
-// maxProblemsLogged is the maximum number of new problems that are logged at once.
 const maxProblemsLogged = 20
 
-// logProblems logs the problems that are new.
 func (f *follower) logProblems(problems []translate.Problem) {
 	now := make(map[translate.Problem]bool, len(problems))
 	logged := 0
@@ -153,7 +151,6 @@ func (f *follower) logProblems(problems []translate.Problem) {
 	f.metrics.problems.Set(float64(len(now)))
 }
 
-// keyFiles returns the files and directories that keys are read from.
 func (f *follower) keyFiles() []string {
 	files := []string{f.options.KeyDir}
 	for _, more := range []string{f.options.InviteKeyFile, f.options.PresharedKeyDir} {

@@ -36,7 +36,6 @@ const (
 	defaultMaxEndpoints = 50_000
 )
 
-// importPolicyOf returns the policy of a Peering at a time.
 func importPolicyOf(p *v1alpha1.Peering, now time.Time) *importPolicy {
 	s := p.Spec.Services
 	policy := &importPolicy{
@@ -62,7 +61,6 @@ const (
 
 var refusalReasons = []string{refusedMalformed, refusedNamespace, refusedAddress, refusedLimit, refusedAPI}
 
-// refusal is why a record is refused.
 type refusal struct {
 	reason string
 	text   string

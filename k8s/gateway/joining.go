@@ -53,7 +53,6 @@ func (j *joining) update(nodes, probed int, now time.Time) {
 	j.done = j.done || probed >= nodes || now.Sub(j.since) >= joinTimeout || !j.probed.IsZero() && now.Sub(j.probed) >= joinPatience
 }
 
-// waits reports whether the gateway must not have links yet.
 func (j *joining) waits() bool { return !j.done }
 
 // without returns the configuration without links while the gateway must not have any.

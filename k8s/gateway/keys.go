@@ -61,7 +61,6 @@ func ownKey(file string, generation int32) (translate.OwnKey, error) {
 	return translate.OwnKey{File: file, Public: public, Generation: generation}, err
 }
 
-// ownKeys returns the keys that were read last.
 func (f *follower) ownKeys() []translate.OwnKey {
 	if keys := f.keys.Load(); keys != nil {
 		return *keys

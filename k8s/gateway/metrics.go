@@ -49,7 +49,6 @@ func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.api, m.cached, m.problems, m.announcements, m.exported, m.received, m.refused, m.lag}
 }
 
-// notReceiving sets the metrics of a gateway that is not the receiver.
 func (m *metrics) notReceiving() {
 	m.received.Set(0)
 	for _, reason := range refusalReasons {
@@ -62,7 +61,6 @@ const (
 	resultRefused  = "refused"
 )
 
-// announced counts an announcement of the remote cluster.
 func (m *metrics) announced(refusal error) {
 	result := resultAccepted
 	if refusal != nil {

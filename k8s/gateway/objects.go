@@ -64,7 +64,6 @@ func (o *objects) informers() []cache.SharedIndexInformer {
 	return all
 }
 
-// run follows the API server until ctx ends.
 func (o *objects) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -76,7 +75,6 @@ func (o *objects) run(ctx context.Context) {
 	}
 }
 
-// complete reports whether all objects were listed once.
 func (o *objects) complete() bool {
 	return !slices.ContainsFunc(o.synced(), func(listed cache.InformerSynced) bool { return !listed() })
 }
@@ -88,7 +86,6 @@ func (o *objects) synced() (all []cache.InformerSynced) {
 	return all
 }
 
-// input returns the input of a configuration.
 func (o *objects) input(s translate.Settings) translate.Input {
 	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Mappings: o.mappings.List(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)

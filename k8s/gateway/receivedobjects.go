@@ -22,7 +22,6 @@ type storedService struct {
 	hash      [16]byte // of everything that the gateway writes
 }
 
-// storedServiceOf returns what is remembered of an object.
 func storedServiceOf(o *v1alpha1.ReceivedService) (storedService, error) {
 	text, err := json.Marshal(struct {
 		Owners []metav1.OwnerReference
@@ -49,7 +48,6 @@ func newReceivedObjects() *receivedObjects {
 	return &receivedObjects{listed: make(chan struct{})}
 }
 
-// copy returns the objects by their names.
 func (r *receivedObjects) copy() map[string]storedService {
 	r.mu.Lock()
 	defer r.mu.Unlock()

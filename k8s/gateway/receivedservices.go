@@ -32,7 +32,6 @@ const (
 	maxRefusal = 256
 )
 
-// manager is the field manager of what gateways write.
 const manager = "strait-gateway"
 
 // receivedServices stores the records of the remote cluster that a policy permits as
@@ -74,7 +73,6 @@ func (s *receivedServices) nameOf(k control.ServiceKey) string {
 	return k.Name + "." + k.Namespace + "." + s.peering
 }
 
-// Apply implements control.ServiceStore.
 func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceRecord, removed []control.ServiceKey) error {
 	s.mu.Lock()
 	s.applying = true
@@ -102,7 +100,6 @@ func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceR
 	return cmp.Or(each(ctx, writes, s.write), each(ctx, repeated, s.write))
 }
 
-// Retain implements control.ServiceStore.
 func (s *receivedServices) Retain(ctx context.Context, keep func(control.ServiceKey) bool) error {
 	s.mu.Lock()
 	for _, e := range s.stored {
@@ -144,7 +141,6 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 	return o, want, nil
 }
 
-// receivedWrite is a request to write an object.
 type receivedWrite struct {
 	*v1alpha1.ReceivedService
 	bytes  int  // as merge.Size counts them
@@ -238,7 +234,6 @@ func (s *receivedServices) createOrReplace(ctx context.Context, o receivedWrite)
 	return err
 }
 
-// replace replaces all fields of an object that the gateway writes.
 func (s *receivedServices) replace(ctx context.Context, o *v1alpha1.ReceivedService) error {
 	patch, err := json.Marshal([]jsonPatch{
 		{"add", "/metadata/labels", o.Labels}, {"add", "/metadata/ownerReferences", o.OwnerReferences}, {"add", "/spec", o.Spec},
@@ -256,7 +251,6 @@ type jsonPatch struct {
 	Value any    `json:"value"`
 }
 
-// delete deletes the objects that are to be deleted.
 func (s *receivedServices) delete(ctx context.Context) error {
 	s.mu.Lock()
 	names := slices.Collect(maps.Keys(s.leaving))

@@ -34,7 +34,6 @@ type receiver struct {
 	current atomic.Pointer[reception]    // nil: none
 }
 
-// reception is receiving with one policy.
 type reception struct {
 	importer *control.Importer
 	store    *receivedServices
@@ -54,7 +53,6 @@ func (r *receiver) follow(p *v1alpha1.Peering, now time.Time) {
 	r.changed.Set()
 }
 
-// run receives until ctx ends.
 func (r *receiver) run(ctx context.Context) {
 	for {
 		select {

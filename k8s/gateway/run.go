@@ -143,7 +143,6 @@ func (f *follower) drainLimit() time.Duration {
 	return daemon.Drain
 }
 
-// gcPercent is the GC target percentage.
 const gcPercent = 20
 
 const (

@@ -177,7 +177,6 @@ func summaryOf(links []v1alpha1.LinkStatus) (s v1alpha1.GatewaySummary) {
 	return s
 }
 
-// showKeys sets the keys that the remote cluster is to use.
 func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, links []tun.LinkStatus, now time.Time) {
 	if f.rotation.generation == 0 {
 		f.rotation.generation = keyInUse(p, f.options.Name, have)
@@ -238,7 +237,6 @@ func compareReports(have, want v1alpha1.GatewayReportStatus) (c reportChanges) {
 	return c
 }
 
-// keepHeard replaces what the remote cluster says by what the last report has of it.
 func keepHeard(s *v1alpha1.GatewayReportStatus, have v1alpha1.GatewayReportStatus) {
 	s.Announcement, s.Refused, s.Refusal, s.Skew, s.RevisionInEffect = have.Announcement, have.Refused, have.Refusal, have.Skew, have.RevisionInEffect
 	if s.Services != nil && have.Services != nil {

@@ -86,7 +86,6 @@ func (b *writeBudget) waits(name string, now time.Time) bool {
 	return b.rewrite(name).Wait(now, rewriteInterval, rewriteBurst) > 0
 }
 
-// short reports whether writes had to wait for others recently.
 func (b *writeBudget) short(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -54,7 +54,6 @@ func (t *translation) linked(p *v1alpha1.Peering) (all []gateway) {
 	return all
 }
 
-// usability ranks a gateway by its last answer.
 func (t *translation) usability(name string) usability {
 	state, answers := t.answers[name]
 	switch {
@@ -74,7 +73,6 @@ func (t *translation) usability(name string) usability {
 	return usable
 }
 
-// states are the states of gateways in the API, by usability.
 var states = [...]v1alpha1.NodeGatewayState{
 	silent: v1alpha1.NoAnswer, unlinked: v1alpha1.NoLinks, late: v1alpha1.NoAnswer, noLinks: v1alpha1.NoLinks, leaving: v1alpha1.Leaving, joining: v1alpha1.Joining, usable: v1alpha1.Forwarding,
 }

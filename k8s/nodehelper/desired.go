@@ -49,7 +49,6 @@ func computeDesired(in input) output {
 	return t.out
 }
 
-// translation is the state of one call of computeDesired.
 type translation struct {
 	input
 	out  output

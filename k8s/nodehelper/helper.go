@@ -206,7 +206,6 @@ func (h *helper) apply(ctx context.Context) output {
 	return out
 }
 
-// send passes the desired state to Keep.
 func (h *helper) send(d node.Desired) {
 	select {
 	case is := <-h.results: // of the previous desired state
@@ -222,7 +221,6 @@ func (h *helper) send(d node.Desired) {
 	h.sent = &d
 }
 
-// sources returns the source addresses of the node's overlay packets by gateway address.
 func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr {
 	sources := make(map[netip.Addr]netip.Addr)
 	for _, p := range peerings {
@@ -251,7 +249,6 @@ func (h *helper) input() input {
 	return in
 }
 
-// report is called by Keep.
 func (h *helper) report(r node.Report) {
 	h.state.reports.count(r)
 	switch {
@@ -274,14 +271,12 @@ func (h *helper) report(r node.Report) {
 	h.results <- kernelResult{err, r.Gone, r.Takeovers}
 }
 
-// kernelResult is a result of Keep.
 type kernelResult struct {
 	err  error // why the kernel state differs, or keeps being changed
 	gone bool  // nothing is desired, and nothing of Strait is left
 	over []node.Takeover
 }
 
-// recordResult stores a result of Keep.
 func (h *helper) recordResult(is kernelResult) {
 	h.kernel, h.uninstalling.gone, h.takeovers = "", is.gone, is.over
 	if is.err != nil {

@@ -26,7 +26,6 @@ type input struct {
 	serving  map[string]bool            // gateways in use
 }
 
-// output is the result of computeDesired.
 type output struct {
 	desired   node.Desired
 	gateways  []gateway       // by name
@@ -51,7 +50,6 @@ type gateway struct {
 	refused []string // reasons for which packets from it were refused lately
 }
 
-// probe returns the address at which the gateway is probed.
 func (g gateway) probe(d node.Desired) netip.Addr {
 	for _, theirs := range g.Addresses {
 		if slices.ContainsFunc(d.Addresses, func(ours netip.Addr) bool { return ours.Is4() == theirs.Is4() }) {

@@ -8,7 +8,6 @@ import (
 	"strait.dev/strait/node"
 )
 
-// reports counts results of kernel changes.
 type reports struct{ repairs, refusals prometheus.Counter }
 
 func newReports() reports {
@@ -53,7 +52,6 @@ func (h *helper) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: it reports the last status, written or not.
 func (h *helper) Collect(to chan<- prometheus.Metric) {
 	collect(to, h.state.last.Load(), h.Kernel.Dropped())
 	if links := h.state.links.Load(); links != nil {

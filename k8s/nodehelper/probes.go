@@ -90,7 +90,6 @@ func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 	}
 }
 
-// inUse returns the gateways that the previous helper used, by its status.
 func inUse(s v1alpha1.NodeAttachmentStatus) map[string]bool {
 	used := map[string]bool{}
 	for _, g := range s.Gateways {
@@ -120,7 +119,6 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 	}
 }
 
-// probe probes a gateway until ctx ends.
 func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 	interval, misses := nodeprobe.RestInterval, probeMisses
 	for ctx.Err() == nil {
@@ -149,7 +147,6 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 	}
 }
 
-// intervalIn returns the interval that a gateway asks for in an answer.
 func intervalIn(answer nodeprobe.Message) time.Duration {
 	return min(max(cmp.Or(answer.Interval, nodeprobe.RestInterval), nodeprobe.MinInterval), maxProbeInterval)
 }
@@ -175,7 +172,6 @@ func (p *probes) first(ctx context.Context, answers <-chan nodeprobe.Message, mi
 	return answer, false
 }
 
-// remaining returns the time until the next interval of this length begins.
 func (p *probes) remaining(interval time.Duration) time.Duration {
 	return interval - p.now().Sub(p.origin)%interval
 }
@@ -201,7 +197,6 @@ func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers
 	}
 }
 
-// record stores the state in the answer of a gateway.
 func (p *probes) record(name string, state nodeprobe.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +224,6 @@ func (p *probes) record(name string, state nodeprobe.State) {
 	}
 }
 
-// recordSilence stores that a gateway does not answer.
 func (p *probes) recordSilence(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,7 +242,6 @@ func (p *probes) replaced(name string) {
 	delete(p.linked, name)
 }
 
-// forget removes the results of all other gateways.
 func (p *probes) forget(but map[string]netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,7 +268,6 @@ func (p *probes) known() (answers map[string]nodeprobe.State, joining, unlinked 
 	return maps.Clone(p.answers), joining, unlinked
 }
 
-// isKey reports whether a map has a key.
 func isKey[K comparable, V any](m map[K]V, k K) bool {
 	_, is := m[k]
 	return is

@@ -19,7 +19,6 @@ type refusals struct {
 	next    time.Time // of the next reading, not before
 }
 
-// update stores the counters as read now.
 func (r *refusals) update(counted map[node.Refused]uint64, now time.Time) {
 	if r.last == nil {
 		r.last = map[node.Refused]time.Time{}

@@ -22,7 +22,6 @@ func (t *reservedPrefixes) hosts(what string, addresses ...netip.Addr) {
 	}
 }
 
-// overlapping returns the description of a CIDR that overlaps p.
 func (t *reservedPrefixes) overlapping(p netip.Prefix) (what string, is bool) {
 	for _, m := range t.all {
 		if m.prefix.Overlaps(p) {

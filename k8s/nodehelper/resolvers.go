@@ -13,8 +13,7 @@ import (
 // its DNS policy is that of the node.
 const resolverFile = "/etc/resolv.conf"
 
-// maxResolverFile is how much of the file is read, in bytes.
-const maxResolverFile = 64 << 10
+const maxResolverFile = 64 << 10 // bytes that are read
 
 // resolvers returns the addresses of the node's resolvers. What cannot be read or parsed is
 // skipped.
@@ -27,7 +26,6 @@ func resolvers() []netip.Addr {
 	return parseResolvers(io.LimitReader(file, maxResolverFile))
 }
 
-// parseResolvers returns the addresses in a file like resolv.conf.
 func parseResolvers(file io.Reader) (all []netip.Addr) {
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

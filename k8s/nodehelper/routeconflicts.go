@@ -27,7 +27,6 @@ func (o *output) conflict(with []node.Takeover) {
 	}
 }
 
-// routeConflicts returns conflicts as they are published.
 func routeConflicts(all []node.Takeover) (published []v1alpha1.RouteConflict) {
 	for _, t := range all[:min(len(all), maxConflicts)] {
 		published = append(published, v1alpha1.RouteConflict{

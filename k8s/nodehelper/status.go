@@ -93,7 +93,6 @@ func status(out output, kernel string, answers map[string]nodeprobe.State, faili
 	return s
 }
 
-// notUsed says why a gateway that answers is not used, empty if it is.
 func notUsed(g gateway) string {
 	if g.inUse {
 		return ""
@@ -109,7 +108,6 @@ func notUsed(g gateway) string {
 	return ""
 }
 
-// sendFailure reports that packets to a gateway cannot be sent, empty if they can.
 func sendFailure(g gateway, failing map[uint32]netip.Addr) string {
 	to, fails := failing[g.VNI]
 	if !fails {
@@ -118,7 +116,6 @@ func sendFailure(g gateway, failing map[uint32]netip.Addr) string {
 	return fmt.Sprintf("the kernel does not send all packets to %s; check that the node has a route to it, and that no firewall on the node blocks UDP 6091", to)
 }
 
-// joinSentences joins the non-empty texts to one message.
 func joinSentences(all ...string) string {
 	said := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "" })
 	return client.Clip(strings.Join(said, ". "), maxMessage)

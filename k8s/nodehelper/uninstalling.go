@@ -36,7 +36,6 @@ func (l *uninstalling) mayChange(attachment *v1alpha1.NodeAttachment) bool {
 	return l.known && (l.now || attachment == nil || !released(attachment.Status))
 }
 
-// released reports whether a node has the condition Released.
 func released(s v1alpha1.NodeAttachmentStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReleased)
 }

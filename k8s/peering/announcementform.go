@@ -24,7 +24,6 @@ const (
 	maxAllEndpoints = 8 << 10
 )
 
-// checkGateways returns an error if the announced gateways are invalid.
 func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 	if len(all) == 0 {
 		return fmt.Errorf("it has no gateways")

@@ -55,7 +55,6 @@ func Newer(a, b *v1alpha1.Announcement) bool {
 	return !slices.Equal(a.Superseded, b.Superseded) && b.HeardAt.Before(a.HeardAt)
 }
 
-// content returns the bytes of what a cluster announced.
 func content(a *v1alpha1.Announcement) []byte {
 	bare := v1alpha1.Announcement{Offload: a.Offload, ClusterID: a.ClusterID, Prefixes: a.Prefixes, ExternalPrefixes: a.ExternalPrefixes, Gateways: a.Gateways}
 	text, err := json.Marshal(bare)

@@ -70,7 +70,6 @@ func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted 
 	return all, nil
 }
 
-// appendPrefix appends a prefix if it is in canonical form.
 func appendPrefix[S ~string](all []netip.Prefix, text S) []netip.Prefix {
 	if p, err := netip.ParsePrefix(string(text)); err == nil && p == p.Masked() {
 		return append(all, p)
@@ -78,7 +77,6 @@ func appendPrefix[S ~string](all []netip.Prefix, text S) []netip.Prefix {
 	return all
 }
 
-// disjoint returns an error if prefixes overlap.
 func disjoint(ranges []netip.Prefix) error {
 	for i, one := range ranges {
 		if other := slices.IndexFunc(ranges[:i], one.Overlaps); other >= 0 {

@@ -114,7 +114,6 @@ func (r *Remote) addWritten(peer v1alpha1.Peer) {
 	r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: []v1alpha1.PublicKey{peer.PublicKey}, Endpoints: endpoints(peer.Endpoint, nil)})
 }
 
-// named reports whether an announcement contains a key.
 func named(a *v1alpha1.Announcement, key v1alpha1.PublicKey) bool {
 	return slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool { return slices.Contains(g.PublicKeys, key) })
 }
@@ -129,7 +128,6 @@ func Superseded(p *v1alpha1.Peering, a *v1alpha1.Announcement) (keys []v1alpha1.
 	return keys
 }
 
-// remotePrefixes returns announced CIDRs with the seenAs of the spec.
 func remotePrefixes(announced []v1alpha1.CIDR, spec v1alpha1.RemotePrefixes) (all v1alpha1.RemotePrefixes) {
 	for _, cidr := range announced {
 		prefix := v1alpha1.RemotePrefix{CIDR: cidr}
@@ -150,7 +148,6 @@ func Listed(p *v1alpha1.Peering, cidr v1alpha1.CIDR) bool {
 	})
 }
 
-// endpoints returns the endpoint of the spec, if set, followed by the others.
 func endpoints(first v1alpha1.Endpoint, others []v1alpha1.Endpoint) (all []v1alpha1.Endpoint) {
 	if first != "" {
 		all = append(all, first)

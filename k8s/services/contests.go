@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// longestRepair is the maximum time between two repairs of an object.
 const longestRepair = 10 * time.Minute
 
 // reportedRepairs is the number of repairs in a row from which an object is reported as
@@ -24,21 +23,18 @@ type contests struct {
 	swept time.Time
 }
 
-// contest is the last write of an object.
 type contest struct {
 	content [sha256.Size]byte
 	at      time.Time
 	repairs int // in a row
 }
 
-// wait returns the time before the next repair.
 func (c contest) wait() time.Duration { return min(repairDelay<<min(c.repairs, 16), longestRepair) }
 
 // over reports whether the object has been left as it is for so long that the next repair is
 // the first one.
 func (c contest) over(now time.Time) bool { return now.Sub(c.at) > max(4*c.wait(), time.Minute) }
 
-// allows reports whether an object may be written with a content.
 func (c *contests) allows(key string, content any, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +72,6 @@ func (c *contests) forget(key string) {
 	delete(c.by, key)
 }
 
-// count returns the number of objects that are contested.
 func (c *contests) count(now time.Time) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,6 @@ func (r *reconciliation) tryDerived(ctx context.Context, is, wanted *corev1.Serv
 	return made, nil
 }
 
-// derivedService returns the desired derived Service.
 func derivedService(namespace, name string, of *mcsv1beta1.ServiceImport, merged merge.Import) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -113,7 +112,6 @@ func mustReplace(is, wanted *corev1.Service) bool {
 	return headless(is) != headless(wanted) || len(a) > 0 && len(b) > 0 && (len(a) > len(b) || !slices.Equal(a, b[:len(a)]))
 }
 
-// sameService compares the fields that imports set.
 func sameService(is, wanted *corev1.Service) bool {
 	ports := slices.EqualFunc(is.Spec.Ports, wanted.Spec.Ports, func(a, b corev1.ServicePort) bool {
 		return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && ptr.Equal(a.AppProtocol, b.AppProtocol)
@@ -128,7 +126,6 @@ func sameService(is, wanted *corev1.Service) bool {
 		maps.Equal(withOwn(is.Labels, wanted.Labels), is.Labels) && slices.Contains(is.OwnerReferences, wanted.OwnerReferences[0])
 }
 
-// addressesOf returns the cluster IPs of a Service, none of a headless one.
 func addressesOf(s *corev1.Service) []string {
 	if s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return []string{}

@@ -57,18 +57,15 @@ func hasFamily(families []corev1.IPFamily, of discoveryv1.AddressType) bool {
 	return len(families) == 0 || slices.Contains(families, corev1.IPFamily(of))
 }
 
-// remove deletes an object.
 func remove[T client.Object, L client.List](ctx context.Context, r *reconciliation, from *store[T, L], object T) error {
 	r.wrote = true
 	return from.delete(ctx, object)
 }
 
-// groupKey is the key of the group that an EndpointSlice of an import is for.
 func groupKey(s *discoveryv1.EndpointSlice) string {
 	return merge.GroupKey(s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType, merge.PortsOf(s))
 }
 
-// sliceOf returns the desired EndpointSlice.
 func sliceOf(of *mcsv1beta1.ServiceImport, merged merge.Import, s merge.Slice) *discoveryv1.EndpointSlice {
 	derived := DerivedName(of.Namespace, of.Name)
 	slice := &discoveryv1.EndpointSlice{

@@ -18,7 +18,6 @@ import (
 	"strait.dev/strait/k8s/services/merge"
 )
 
-// reconciliation is the state of reconciling one Service.
 type reconciliation struct {
 	*work
 	key
@@ -94,8 +93,7 @@ func condition(status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportCon
 	return metav1.Condition{Status: status, Reason: string(reason), Message: client.Clip(fmt.Sprintf(format, arguments...), maxMessage)}
 }
 
-// maxMessage is the maximum length of a condition's message in the API, in bytes.
-const maxMessage = 32768
+const maxMessage = 32768 // bytes, as of the API
 
 // export writes the ExportedService of a ServiceExport, if it is valid, and determines its
 // conditions. The result is nil if it is not valid.
@@ -149,7 +147,6 @@ func recordOf(export *mcsv1beta1.ServiceExport, service *corev1.Service, groups 
 	return record, omitted
 }
 
-// localGroups returns the endpoints of the Service in this cluster, sorted.
 func (r *reconciliation) localGroups() []merge.Group {
 	return merge.GroupsOf(r.slices.list(byService, r.String()), func(*discoveryv1.Endpoint) bool { return true })
 }
@@ -170,7 +167,6 @@ func (r *reconciliation) writeExported(ctx context.Context, record v1alpha1.Serv
 	return err
 }
 
-// unexport deletes the ExportedService of the Service.
 func (r *reconciliation) unexport(ctx context.Context) error {
 	is, ok := r.exported.get(r.Namespace + "/" + r.exportedName())
 	if !ok {
@@ -179,7 +175,6 @@ func (r *reconciliation) unexport(ctx context.Context) error {
 	return remove(ctx, r, r.exported, is)
 }
 
-// setConditions writes the conditions of a ServiceExport.
 func (r *reconciliation) setConditions(ctx context.Context, export *mcsv1beta1.ServiceExport) error {
 	conflict := condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonNoConflicts, "all clusters that export the Service define it in the same way")
 	if len(r.conflicts) > 0 {
@@ -195,12 +190,10 @@ func (r *reconciliation) setConditions(ctx context.Context, export *mcsv1beta1.S
 	return r.writeExportStatus(ctx, next, changed)
 }
 
-// exportConditions are the conditions of a ServiceExport that this controller sets.
 var exportConditions = []string{
 	string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionConflict),
 }
 
-// removeConditions removes the conditions of a ServiceExport that this controller sets.
 func (r *reconciliation) removeConditions(ctx context.Context, export *mcsv1beta1.ServiceExport) error {
 	next, changed := export.DeepCopy(), false
 	for _, kind := range exportConditions {

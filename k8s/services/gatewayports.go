@@ -70,7 +70,6 @@ func (g *gatewayPorts) assign(received string, of []v1alpha1.ServiceRecordPort, 
 	return all, missing
 }
 
-// release releases all ports of a ReceivedService.
 func (g *gatewayPorts) release(received string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +97,6 @@ func (g *gatewayPorts) remember(received, port string) {
 
 func portKey(received, port string) string { return received + "/" + port }
 
-// carried reports whether gateways can carry connections to a port.
 func carried(p v1alpha1.ServiceRecordPort) bool {
 	return p.Protocol == corev1.ProtocolTCP || p.Protocol == corev1.ProtocolUDP
 }
@@ -137,7 +135,6 @@ func (r *reconciliation) planPorts(ctx context.Context, object *v1alpha1.Receive
 	return ports, note, nil
 }
 
-// portNames names ports of a Service in a message.
 func portNames(names []string) string {
 	if len(names) == 1 && names[0] == "" {
 		return "its port"
@@ -145,7 +142,6 @@ func portNames(names []string) string {
 	return "port " + strings.Join(names, ", ")
 }
 
-// joined joins two notes.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

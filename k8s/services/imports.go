@@ -43,7 +43,6 @@ func DerivedName(namespace, name string) string {
 	return "derived-" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
 }
 
-// ours reports whether an EndpointSlice belongs to an import.
 func ours(s *discoveryv1.EndpointSlice) bool {
 	return s.Labels[ImportLabel] != "" && s.Labels[discoveryv1.LabelManagedBy] == ManagedBy
 }
@@ -95,7 +94,6 @@ func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// removeImport deletes all objects of the import.
 func (r *reconciliation) removeImport(ctx context.Context) error {
 	if err := r.removeEndpoints(ctx, nil); err != nil {
 		return err
@@ -178,7 +176,6 @@ func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceIm
 	return made, nil
 }
 
-// importStatus writes the status of a ServiceImport.
 func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ready metav1.Condition) error {
 	r.importReady = ready
 	next := is.DeepCopy()
@@ -203,7 +200,6 @@ func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.Servic
 	return r.imports.updateStatus(ctx, next)
 }
 
-// familiesOf returns the IP families of CIDRs.
 func familiesOf(cidrs []v1alpha1.CIDR) (families []corev1.IPFamily) {
 	for _, cidr := range cidrs {
 		p, err := netip.ParsePrefix(string(cidr))

@@ -30,7 +30,6 @@ type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// followDNS asks the DNS server at intervals until ctx ends.
 func (w *work) followDNS(ctx context.Context) {
 	tick := time.NewTicker(dnsInterval)
 	defer tick.Stop()

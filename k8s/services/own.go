@@ -50,7 +50,6 @@ func ownOfExported(e *v1alpha1.ExportedService) any { return e.Spec }
 
 func ownOfReceived(r *v1alpha1.ReceivedService) any { return r.Status }
 
-// untimed returns conditions of some types, in the order of the types.
 func untimed(all []metav1.Condition, types ...string) (some []metav1.Condition) {
 	for _, kind := range types {
 		for _, c := range all {

@@ -19,7 +19,6 @@ type quotas struct {
 	byPeering map[string]*quota
 }
 
-// quota is the decision for one Peering.
 type quota struct {
 	current bool              // no ReceivedService changed since
 	refused map[string]string // why, by the names of ReceivedServices; empty: all fit
@@ -60,7 +59,6 @@ func (q *quotas) decide(w *work, peering string, permits v1alpha1.PeeringService
 	return is
 }
 
-// again makes the decision for a Peering again.
 func (q *quotas) again(w *work, peering string) {
 	p, ok := w.Peerings.Get(peering)
 	if !ok {
@@ -85,7 +83,6 @@ func (q *quotas) refused(w *work, object *v1alpha1.ReceivedService, permits v1al
 	return of.refused[object.Name]
 }
 
-// newQuota decides for all ReceivedServices of a Peering.
 func newQuota(all []*v1alpha1.ReceivedService, permits v1alpha1.PeeringServices) *quota {
 	of := &quota{current: true, refused: make(map[string]string), counted: make(map[string]amount, len(all))}
 	maxServices, maxEndpoints := int(ptr.Deref(permits.MaxServices, 0)), int(ptr.Deref(permits.MaxEndpoints, 0))
@@ -116,7 +113,6 @@ func newQuota(all []*v1alpha1.ReceivedService, permits v1alpha1.PeeringServices)
 	return of
 }
 
-// requeue adds the Services for which two decisions differ.
 func (w *work) requeue(peering string, was, is *quota) {
 	for _, r := range w.indexed(byPeering, peering) {
 		if was.refused[r.Name] != is.refused[r.Name] {

@@ -20,7 +20,6 @@ import (
 // Their endpoints are not ready meanwhile.
 const lease = 5 * time.Minute
 
-// remote is what the exports of a Peering's remote cluster depend on.
 type remote struct {
 	cluster  string // empty: not known yet, or another Peering has it
 	mappings []merge.Mapping
@@ -131,7 +130,6 @@ func belongs(object *v1alpha1.ReceivedService, p *v1alpha1.Peering) bool {
 		slices.ContainsFunc(object.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.UID })
 }
 
-// namespaceRefused returns why nothing is imported into a namespace.
 func (r *reconciliation) namespaceRefused(permits v1alpha1.PeeringServices, name string) string {
 	switch permits.ImportFrom {
 	case "", v1alpha1.ImportExisting:

@@ -226,7 +226,6 @@ func (w *work) next(ctx context.Context) bool {
 	return true
 }
 
-// handler is what follows an informer.
 type handler struct {
 	informer cache.SharedIndexInformer
 	handler  cache.ResourceEventHandler
@@ -296,7 +295,6 @@ func onChange[T client.Object](forget func(string), changed func(T)) cache.Resou
 	}
 }
 
-// gone returns the object of an event of its deletion.
 func gone[T client.Object](object any) (T, bool) {
 	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = missed.Obj
@@ -305,7 +303,6 @@ func gone[T client.Object](object any) (T, bool) {
 	return is, ok
 }
 
-// forgetReceived is called when a ReceivedService is gone.
 func (w *work) forgetReceived(key string) {
 	w.received.forget(key)
 	w.ports.release(strings.TrimPrefix(key, w.Namespace+"/"), time.Now())
@@ -326,7 +323,6 @@ func (w *work) concerns(namespace, imported, service string) {
 // changing.
 func (w *work) repair(k key) { w.queue.AddAfter(k, repairDelay) }
 
-// peeringChanged adds all Services that a remote cluster exports.
 func (w *work) peeringChanged(peering string) {
 	w.quotas.forget(peering)
 	w.addAll(byPeering, peering)
@@ -347,7 +343,6 @@ func (w *work) addAll(index, name string) {
 	}
 }
 
-// addEverything adds all Services that are exported or imported.
 func (w *work) addEverything() {
 	for _, r := range w.received.cache.List() {
 		w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
@@ -368,7 +363,6 @@ func (w *work) reconcile(ctx context.Context, k key) (wrote bool, err error) {
 	return r.wrote, err
 }
 
-// cluster is what imports and exports depend on of this cluster.
 type cluster struct {
 	id           string // empty: not known yet
 	families     []corev1.IPFamily
@@ -380,10 +374,8 @@ func clusterOf(n *v1alpha1.ClusterNetwork) cluster {
 	return cluster{id: string(n.Status.ClusterID), families: familiesOf(n.Status.ServiceCIDRs), uninstalling: uninstalling}
 }
 
-// exportedName is the name of an ExportedService.
 func (k key) exportedName() string { return k.name + "." + k.namespace }
 
-// owner is the reference to the ServiceImport that an object is deleted with.
 func owner(of *mcsv1beta1.ServiceImport) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName, Name: of.Name, UID: of.UID}
 }

@@ -46,7 +46,6 @@ func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L]
 	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T]), own: own, ownStatus: ownStatus, kind: kind, log: log}
 }
 
-// get returns an object. It must not be changed.
 func (s *store[T, L]) get(key string) (object T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,14 +76,12 @@ type verdicts struct {
 	byService map[key]map[string]verdict
 }
 
-// judge records the verdicts on the exports of a Service.
 func (w *work) judge(k key, is map[string]verdict) {
 	if w.judged.set(k, is) {
 		w.queue.AddAfter(key{}, summaryDelay)
 	}
 }
 
-// set records verdicts, and reports whether they are other ones than before.
 func (v *verdicts) set(k key, is map[string]verdict) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,20 +96,17 @@ func (v *verdicts) set(k key, is map[string]verdict) (changed bool) {
 	return true
 }
 
-// peerings returns the Peerings with a verdict on a Service.
 func (v *verdicts) peerings(k key) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Collect(maps.Keys(v.byService[k]))
 }
 
-// maxNamed is the maximum number of Services that a summary names.
 const maxNamed = 3
 
 // maxSummary is the maximum length of a summary's message in the API, in bytes.
 const maxSummary = 1024
 
-// summarize computes the summaries.
 func (w *work) summarize() {
 	all := make(map[string]Summary)
 	named := make(map[string][]string)

@@ -85,7 +85,6 @@ func trimNamespace(object any) (any, error) {
 	return &corev1.Namespace{ObjectMeta: meta}, nil
 }
 
-// trimMeta keeps what identifies an object.
 func trimMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 }

@@ -70,7 +70,6 @@ func (w *work) peeringsOf(k key) (names []string) {
 	return w.judged.peerings(k)
 }
 
-// workQueue returns a work queue with this order.
 func workQueue(order *turns) workqueue.TypedRateLimitingInterface[key] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest),
 		workqueue.TypedRateLimitingQueueConfig[key]{

@@ -40,7 +40,6 @@ func (t *translation) callers() (c config.Callers) {
 	return c
 }
 
-// singles returns prefixes of single addresses in the status of the ClusterNetwork.
 func (t *translation) singles(field string, texts []v1alpha1.IP) (all []netip.Prefix) {
 	for _, a := range t.addresses(network, field, texts) {
 		all = append(all, netip.PrefixFrom(a, a.BitLen()))

@@ -11,7 +11,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// local returns what the remote cluster may reach in this cluster.
 func (t *translation) local() config.Local {
 	l := config.Local{
 		Prefixes:         t.prefixes(t.peering(), "spec.localPrefixes", peering.LocalPrefixes(t.Peering, t.Network)),

@@ -97,7 +97,6 @@ func (t *translation) underlay(a *v1alpha1.NodeAttachment, owners map[netip.Addr
 	return netip.Addr{}, false
 }
 
-// hasFamily reports whether the gateway has an address of that IP family.
 func (t *translation) hasFamily(a netip.Addr) bool {
 	return slices.ContainsFunc(t.PodAddresses, func(ours netip.Addr) bool { return ours.Is4() == a.Is4() })
 }
@@ -113,7 +112,6 @@ func (t *translation) encapsulation(a *v1alpha1.NodeAttachment) config.Encapsula
 	return config.Geneve
 }
 
-// podCIDRs returns the CIDRs of a node's pods that are not in use otherwise.
 func (t *translation) podCIDRs(a *v1alpha1.NodeAttachment) (all []netip.Prefix) {
 	const field = "spec.podCIDRs"
 	for _, p := range t.prefixes(attachment(a.Name), field, a.Spec.PodCIDRs) {

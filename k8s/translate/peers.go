@@ -95,7 +95,6 @@ func (t *translation) keysOf(g peering.Gateway, taken map[config.Key]string) (ke
 	return keys
 }
 
-// endpoints returns the endpoints of a remote gateway: the first, and the others.
 func endpoints(g peering.Gateway) (first string, more []string) {
 	for i, e := range g.Endpoints {
 		if i == 0 {

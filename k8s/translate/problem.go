@@ -22,7 +22,6 @@ func (p Problem) String() string {
 	return p.Object + ": " + text
 }
 
-// sorted returns the problems in the order of their objects, without duplicates.
 func sorted(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field),

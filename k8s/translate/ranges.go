@@ -18,7 +18,6 @@ func (r *ranges) add(name string, prefixes ...netip.Prefix) {
 	}
 }
 
-// addHosts adds single addresses.
 func (r *ranges) addHosts(name string, addresses ...netip.Addr) {
 	for _, a := range addresses {
 		r.add(name, host(a))
@@ -36,5 +35,4 @@ func (r *ranges) overlapping(p netip.Prefix) (other netip.Prefix, name string, o
 	return other, "", false
 }
 
-// host returns the prefix that contains a single address.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a.WithZone(""), a.BitLen()) }

@@ -85,7 +85,6 @@ func (f faults) leaveOut(c *config.Gateway) {
 	c.Forwards = without(f, "forwards", c.Forwards)
 }
 
-// without returns a list without its faulty items.
 func without[T any](f faults, list string, items []T) []T {
 	i := -1
 	return slices.DeleteFunc(items, func(T) bool {
@@ -149,7 +148,6 @@ func (t *translation) name(field string) (object, of string) {
 	return t.peering(), "status.gateways"
 }
 
-// nameInNode is name for a field of a node.
 func (t *translation) nameInNode(n *config.Node, field, index string) (object, of string) {
 	switch field {
 	case "prefixes":

@@ -44,7 +44,6 @@ type OwnKey struct {
 	Generation int32 // as in spec.gateway.keyGeneration; 0: the temporary one of an invite
 }
 
-// invited is the generation of an invite's key.
 const invited = 0
 
 // Gateway returns the valid configuration of the gateway, and what was left out of it. It
@@ -104,7 +103,6 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 	return &w
 }
 
-// translation is the state of one call of Gateway.
 type translation struct {
 	Input
 	assigned    *v1alpha1.GatewayStatus // of the gateway
@@ -181,7 +179,6 @@ func (t *translation) findAssigned() *v1alpha1.GatewayStatus {
 	return nil
 }
 
-// addresses returns the valid addresses of a field.
 func (t *translation) addresses(object, field string, texts []v1alpha1.IP) (all []netip.Addr) {
 	for _, text := range texts {
 		a, err := netip.ParseAddr(string(text))
@@ -194,7 +191,6 @@ func (t *translation) addresses(object, field string, texts []v1alpha1.IP) (all 
 	return all
 }
 
-// prefixes returns the valid prefixes of a field.
 func (t *translation) prefixes(object, field string, texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	for _, text := range texts {
 		if p, ok := t.prefix(object, field, text); ok {

@@ -50,7 +50,6 @@ func newCallers(own *client.Client, asNode *rest.Config, node string) (c *caller
 	return c, err
 }
 
-// refusal is why a client is not served, with an HTTP status.
 type refusal struct {
 	code int
 	text string

@@ -18,7 +18,6 @@ import (
 // permits in a second, so that the lease of the node is renewed in time.
 const maxReads = 100
 
-// read reads the objects that are due.
 func (b *borrower) read(ctx context.Context, now time.Time) {
 	due := b.shelf.Due(now, maxReads)
 	var mu sync.Mutex
@@ -30,7 +29,6 @@ func (b *borrower) read(ctx context.Context, now time.Time) {
 	})
 }
 
-// note notes the content of an object, or why it was not read.
 func (b *borrower) note(key, hash string, size int, err error, now time.Time) {
 	var refusal *translate.Refusal
 	switch {

@@ -134,7 +134,6 @@ func Decide(pod *corev1.Pod, t *Template, said *protocol.PodStatus, consent Cons
 	return nil
 }
 
-// offer decides on a pod that the lender does not know.
 func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	switch {
 	case pod.DeletionTimestamp != nil:

@@ -10,7 +10,6 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// reporter is the reporting controller of events.
 const reporter = "strait.dev/borrower"
 
 const maxEventMessage = 1024 // bytes, as of the API

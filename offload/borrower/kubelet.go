@@ -24,7 +24,6 @@ const Port = 10250
 // streamPatience is how long the lender and its API server may take to begin a stream.
 const streamPatience = 30 * time.Second
 
-// kubelet returns the server of the node's kubelet port.
 func (b *borrower) kubelet() *http.Server {
 	return streams.Server(http.HandlerFunc(b.serve), &tls.Config{
 		Certificates: []tls.Certificate{b.serving}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
@@ -32,7 +31,6 @@ func (b *borrower) kubelet() *http.Server {
 	})
 }
 
-// port returns the kubelet port.
 func (b *borrower) port() int32 {
 	if a, ok := b.Listener.Addr().(*net.TCPAddr); ok {
 		return int32(a.Port) //nolint:gosec // it is a port
@@ -40,7 +38,6 @@ func (b *borrower) port() int32 {
 	return 0
 }
 
-// serve answers a request to the kubelet port.
 func (b *borrower) serve(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 { // it will be refused, and one that does not arrive would keep the connection
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(streams.Handshake))
@@ -70,7 +67,6 @@ func (b *borrower) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream passes a stream of a pod on to the lender.
 func (b *borrower) stream(w http.ResponseWriter, r *http.Request, to target, user string) {
 	session := b.link.current()
 	if session == nil || !b.pods.HasSynced() {
@@ -95,7 +91,6 @@ func (b *borrower) stream(w http.ResponseWriter, r *http.Request, to target, use
 	b.streams.Serve(session, w, r, to.stream, from)
 }
 
-// target is what a request to the kubelet port asks for.
 type target struct {
 	stream                    string
 	namespace, pod, container string

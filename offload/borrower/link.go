@@ -93,7 +93,6 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 	}}
 }
 
-// state is what a link knows at one moment.
 type state struct {
 	hello *protocol.Hello
 	said  map[string]*protocol.PodStatus
@@ -102,7 +101,6 @@ type state struct {
 	fresh bool // and said is complete
 }
 
-// state returns what the link knows about the pods with these UIDs. It forgets others.
 func (l *link) state(uids map[string]bool, now time.Time) state {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +116,6 @@ func (l *link) state(uids map[string]bool, now time.Time) state {
 	return state{hello: l.hello, said: maps.Clone(l.said), needs: l.needs, alive: alive, fresh: alive && l.synced}
 }
 
-// run keeps a status stream open until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer l.client.CloseIdleConnections()
 	defer l.pods.CloseIdleConnections()
@@ -187,14 +184,12 @@ func (l *link) begun(session context.Context) {
 	l.session = session
 }
 
-// current returns the context of the status stream; nil: there is none.
 func (l *link) current() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session
 }
 
-// take takes a message into effect.
 func (l *link) take(m protocol.Message, first bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +221,6 @@ func (l *link) take(m protocol.Message, first bool) error {
 	return nil
 }
 
-// put sends a body.
 func (l *link) put(ctx context.Context, path string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -250,7 +244,6 @@ func (l *link) request(ctx context.Context, method, path string, body []byte) (*
 	return l.client.Do(r)
 }
 
-// failure returns the error in a response.
 func failure(answer *http.Response) error {
 	var why struct {
 		Error string `json:"error"`

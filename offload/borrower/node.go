@@ -30,7 +30,6 @@ const (
 // NodeName returns the name of a Peering's virtual node.
 func NodeName(peering, chosen string) string { return cmp.Or(chosen, "strait-"+peering) }
 
-// node returns the virtual node, as it is created.
 func node(peering string, n translate.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -58,7 +58,6 @@ const (
 // Name returns the name of a Peering's borrower: of its Lease and its Secret.
 func Name(peering string) string { return "strait-borrower-" + peering }
 
-// borrower is a running borrower.
 type borrower struct {
 	Options
 	log      *slog.Logger
@@ -91,7 +90,6 @@ type borrower struct {
 	budget     budget.Writes
 }
 
-// described is the description of a pod's template, at a version of the pod.
 type described struct {
 	*Template
 	version string
@@ -196,13 +194,11 @@ func (b *borrower) prepare(ctx context.Context) error {
 	return err
 }
 
-// observes reports whether an API server of a version keeps the observed generation of pods.
 func observes(of *version.Info) bool {
 	minor, err := strconv.Atoi(strings.TrimRight(of.Minor, "+"))
 	return err == nil && of.Major == "1" && minor >= 34
 }
 
-// lender returns where the lender is.
 func (b *borrower) lender() (at Lender, err error) {
 	p, ok := b.peerings.Get(b.Peering)
 	if !ok || p.Status.Announcement == nil || p.Status.Announcement.Offload == nil || p.Status.Announcement.Offload.Lender == nil {
@@ -301,7 +297,6 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	return again, err
 }
 
-// describe returns the description of a pod's template.
 func (b *borrower) describe(pod *corev1.Pod) *Template {
 	known, ok := b.templates[pod.UID]
 	if !ok || known.version != pod.ResourceVersion {

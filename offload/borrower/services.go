@@ -129,7 +129,6 @@ func (b *borrower) services() (all []protocol.Object) {
 	return all
 }
 
-// byService returns the EndpointSlices of each Service, by name.
 func (s *space) byService() map[string][]*discoveryv1.EndpointSlice {
 	all := make(map[string][]*discoveryv1.EndpointSlice)
 	for _, slice := range s.endpoints.List() {
@@ -148,7 +147,6 @@ func encodeService(service *corev1.Service, endpoints []*discoveryv1.EndpointSli
 	return protocol.EncodeContent(c)
 }
 
-// sendServices sends the Services that the lender needs.
 func (b *borrower) sendServices(ctx context.Context, needs []string, now time.Time) error {
 	for key, is := range b.carried {
 		o := is.object

@@ -25,7 +25,6 @@ type Shelf struct {
 	objects map[string]*shelved // by key
 }
 
-// shelved is an object to which a pod refers.
 type shelved struct {
 	protocol.Object           // without a hash until it is read
 	absent          bool      // the API server has said that it does not exist

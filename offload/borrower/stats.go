@@ -51,7 +51,6 @@ func (s *Stats) Read(now time.Time) (m Measured) {
 	return m
 }
 
-// begin notes the link of a borrower.
 func (s *Stats) begin(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +68,6 @@ func (s *Stats) pass(pods []*corev1.Pod, said map[string]*protocol.PodStatus) {
 	s.pods = counts
 }
 
-// waits notes the number of writes that exceed the budget.
 func (s *Stats) waits(writes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

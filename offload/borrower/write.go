@@ -30,7 +30,6 @@ func (b *borrower) consent(ctx context.Context, namespace string, now time.Time)
 	return of
 }
 
-// write makes a change.
 func (b *borrower) write(ctx context.Context, w *Write) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

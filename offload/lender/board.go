@@ -61,7 +61,6 @@ func (b *board) post(hello *protocol.Hello, statuses []*protocol.PodStatus, need
 	}
 }
 
-// beat posts a heartbeat.
 func (b *board) beat() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +122,6 @@ func (b *board) after(version uint64, term int32) (messages []protocol.Message, 
 	return messages, b.version, b.changed
 }
 
-// ready reports whether something was posted.
 func (b *board) ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -77,7 +77,6 @@ type Write struct {
 	Absent []translate.Reference
 }
 
-// size returns the bytes that a write stores.
 func (w *Write) size() int {
 	switch w.Act {
 	case CreateRecord, UpdateRecord, ChangeRecord:
@@ -112,7 +111,6 @@ func Decide(s *Slot) (*Write, *protocol.PodStatus) {
 	return s.keep()
 }
 
-// begin decides on a pod that has neither a record nor a twin.
 func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 	switch {
 	case s.Want == nil:
@@ -188,7 +186,6 @@ func (s *Slot) ending() *protocol.PodStatus {
 	return s.pending()
 }
 
-// keep decides on a record that is not to end.
 func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 	final := s.Record.Annotations[finalAnnotation] != ""
 	last := s.Record.Annotations[twinAnnotation]
@@ -228,7 +225,6 @@ func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 	return &Write{Act: CreateTwin, Twin: translate.Twin(s.Record), IfRecord: s.Record, Absent: s.Supply.absent}, s.made()
 }
 
-// outdated reports whether the record has another template than the pod in the consumer now.
 func (s *Slot) outdated() bool {
 	return s.Record != nil && s.Want != nil && s.Want.UID == s.uid() && !s.Want.Deleting && !s.Want.Finished &&
 		s.Want.Hash != protocol.Hash(nil) && s.Want.Hash != s.Record.Annotations[translate.TemplateAnnotation]
@@ -246,7 +242,6 @@ func finished(twin *corev1.Pod, record *corev1.PodTemplate) bool {
 	return translate.Final(twin.Status.Phase) && (twin.DeletionTimestamp == nil || !translate.RestartsAlways(record))
 }
 
-// finish records a terminal status.
 func (s *Slot) finish(status *corev1.PodStatus) *Write {
 	text, err := json.Marshal(translate.Report(status))
 	if err != nil {
@@ -272,10 +267,8 @@ func (s *Slot) endTwin(grace int64) *Write {
 	return &Write{Act: DeleteTwin, Twin: s.Twin, Grace: grace}
 }
 
-// uid returns the UID in the consumer of the record's pod.
 func (s *Slot) uid() string { return s.Record.Labels[translate.OriginLabel] }
 
-// count returns how many twins the record has had.
 func (s *Slot) count() int32 {
 	n, err := strconv.ParseInt(s.Record.Annotations[madeAnnotation], 10, 32)
 	if err != nil {

@@ -37,7 +37,6 @@ func (l *lender) handler() http.Handler {
 	return mux
 }
 
-// desired takes a list into effect.
 func (l *lender) desired(w http.ResponseWriter, r *http.Request) {
 	text, ok := body(w, r, protocol.MaxList)
 	if !ok {
@@ -119,7 +118,6 @@ func (l *lender) keeps(limit int64, keep func(hash string, text []byte) error) h
 	}
 }
 
-// template takes the template of a pod.
 func (l *lender) template(hash string, text []byte) error {
 	t, err := protocol.DecodeTemplate(text, hash)
 	if err != nil {
@@ -130,7 +128,6 @@ func (l *lender) template(hash string, text []byte) error {
 	return l.state.Stock(hash, t)
 }
 
-// object takes the content of an object.
 func (l *lender) object(hash string, text []byte) error {
 	c, err := protocol.DecodeContent(text, hash)
 	if err != nil {
@@ -224,7 +221,6 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// answer answers with an error.
 func answer(w http.ResponseWriter, code int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

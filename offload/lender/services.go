@@ -78,7 +78,6 @@ func (st *State) decideServices(namespaces map[string]Namespace, path Path, d *o
 	return outside
 }
 
-// decideService decides on a Service whose content is known.
 func (st *State) decideService(key string, o *protocol.Object, c *protocol.Service, is *corev1.Service, all []*discoveryv1.EndpointSlice, path Path, d *objectDecision, now time.Time) (outside int) {
 	wanted := translate.Service(st.Peering, o.Namespace, o.Name, c, path.Granted, is)
 	if is == nil || !translate.SameService(is, wanted) {
@@ -114,7 +113,6 @@ func (st *State) decideService(key string, o *protocol.Object, c *protocol.Servi
 	return outside
 }
 
-// gate makes endpoints not ready while the link is down.
 func (d *objectDecision) gate(key string, all []*discoveryv1.EndpointSlice, path Path) {
 	if path.LinkUp {
 		return

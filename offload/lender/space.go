@@ -39,13 +39,11 @@ const (
 	refusedEvery = 10 * time.Minute
 )
 
-// following is a cache of any type of objects.
 type following interface {
 	cache.SharedIndexInformer
 	Notify(changed func()) error
 }
 
-// caches returns all caches of a namespace.
 func (s *space) caches() []following {
 	return []following{s.records, s.twins, s.configs, s.secrets, s.services, s.endpoints, s.quotas}
 }
@@ -57,7 +55,6 @@ func (s *space) over(now time.Time) bool {
 	return s.read() && empty || now.UnixNano()-s.refused.Load() < int64(refusedFor)
 }
 
-// read reports whether all that is in the namespace is known.
 func (s *space) read() bool {
 	return !slices.ContainsFunc(s.caches(), func(c following) bool { return !c.HasSynced() })
 }

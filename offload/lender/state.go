@@ -44,13 +44,11 @@ type State struct {
 	unread   map[string]bool              // namespaces whose Services stay as they are
 }
 
-// stocked is a template of the list that is not stored yet.
 type stocked struct {
 	template *corev1.PodTemplateSpec
 	refused  *translate.Refusal
 }
 
-// attempt is a write that this cluster refuses.
 type attempt struct {
 	denial
 	failures int

@@ -51,21 +51,18 @@ func (s *Stats) decided(d Decision) {
 	s.measured.Twins, s.measured.Refused, s.measured.Outside = twins, refused, d.Outside
 }
 
-// waits notes the number of writes that exceed the budget.
 func (s *Stats) waits(writes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measured.Waiting = writes
 }
 
-// listed notes that a list came into effect.
 func (s *Stats) listed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measured.Listed = now
 }
 
-// requests counts the requests of a handler.
 func (s *Stats) requests(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer := &answered{ResponseWriter: w, code: http.StatusOK}
@@ -79,7 +76,6 @@ func (s *Stats) requests(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// streams counts the current requests of a handler.
 func (s *Stats) streams(handler http.HandlerFunc) http.HandlerFunc {
 	add := func(n int) {
 		s.mu.Lock()
@@ -93,7 +89,6 @@ func (s *Stats) streams(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// answered is a response whose code is recorded.
 type answered struct {
 	http.ResponseWriter
 	code int

@@ -15,7 +15,6 @@ import (
 // streamPatience is how long the API server may take to begin a stream: less than the borrower waits.
 const streamPatience = 20 * time.Second
 
-// stream returns the handler that passes a stream of a twin on.
 func (l *lender) stream(stream string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		session := l.board.current()

@@ -14,8 +14,7 @@ import (
 	"strait.dev/strait/offload/translate"
 )
 
-// maxText is the maximum length of a refusal, in bytes.
-const maxText = 1024
+const maxText = 1024 // bytes of a refusal
 
 // purposes say what acts on a pod do, for messages.
 var purposes = map[Act]string{
@@ -57,7 +56,6 @@ func (l *lender) write(ctx context.Context, w *Write) bool {
 	return false
 }
 
-// perform sends the request of a change.
 func (l *lender) perform(ctx context.Context, w *Write, namespace, name string) (err error) {
 	records, twins := l.Client.PodTemplates(namespace), l.Client.Pods(namespace)
 	switch w.Act {

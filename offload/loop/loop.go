@@ -85,7 +85,6 @@ func Begin(ctx context.Context, patience time.Duration, try func(context.Context
 	}
 }
 
-// pause waits, and returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -32,18 +32,15 @@ var (
 	lenderRequestsDesc = describe("lender_requests_total", "Lists, templates and contents that the borrower sent, by the code of the answer.", "code")
 )
 
-// describe describes a metric of a Peering.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strait_"+name, help, append([]string{"peering"}, labels...), nil)
 }
 
-// collector collects metrics with a function.
 type collector func(to chan<- prometheus.Metric)
 
 // Describe implements prometheus.Collector. The metrics are not announced: some are absent at first.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) { c(to) }
 
 // Borrower returns the metrics of the borrower of a Peering.
@@ -60,7 +57,6 @@ func Borrower(peering string, s *borrower.Stats) prometheus.Collector {
 	})
 }
 
-// twinStates are the states of all pods of a borrower.
 var twinStates = []protocol.State{protocol.StateUnknown, protocol.StatePending, protocol.StateRefused, protocol.StateMade, protocol.StateGone}
 
 // Lender returns the metrics of the lender of a Peering.

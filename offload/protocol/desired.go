@@ -152,7 +152,6 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// isName reports whether a text is an RFC 1123 subdomain.
 func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 
 // isLabel reports whether a text is an RFC 1123 label: the name of a namespace, or a UID, which

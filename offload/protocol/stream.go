@@ -22,7 +22,6 @@ var parameters = map[string][]string{
 	PortForward: {"ports"},
 }
 
-// repeated are the parameters that may have several values.
 var repeated = []string{"command", "ports"}
 
 // Streams are the names of all streams.

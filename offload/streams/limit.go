@@ -61,7 +61,6 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection of a limited listener.
 type counted struct {
 	net.Conn
 	closed func()

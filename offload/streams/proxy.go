@@ -53,7 +53,6 @@ type Options struct {
 // New returns a proxy.
 func New(o Options) *Proxy { return &Proxy{o, make(chan struct{}, protocol.MaxStreams)} }
 
-// refusal is an error of the next server.
 type refusal struct {
 	code int
 	text string
@@ -128,7 +127,6 @@ func (p *Proxy) Serve(session context.Context, w http.ResponseWriter, r *http.Re
 	proxy.ServeHTTP(w, r)
 }
 
-// check returns what is wrong with a request for a stream.
 func check(r *http.Request, upgrade bool) error {
 	kind := r.Header.Get("Upgrade")
 	switch {
@@ -140,7 +138,6 @@ func check(r *http.Request, upgrade bool) error {
 	return nil
 }
 
-// header returns the header of the request that is sent on.
 func header(r *http.Request, upgrade bool) http.Header {
 	h := http.Header{"User-Agent": {""}} // none
 	if !upgrade {

@@ -43,7 +43,6 @@ func JudgeContent(kind string, c *protocol.Content) error {
 	return nil
 }
 
-// copied is the metadata of a copy.
 func copied(peering, namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{PeeringLabel: peering}}
 }

@@ -244,7 +244,6 @@ func checkVolume(path string, v *corev1.Volume) error {
 	return nil
 }
 
-// checkItems refuses items of the downward API that a twin does not have.
 func checkItems(path string, items []corev1.DownwardAPIVolumeFile) error {
 	for i, item := range items {
 		if item.FieldRef != nil && strings.HasPrefix(item.FieldRef.FieldPath, "metadata.annotations") {

@@ -23,8 +23,7 @@ const ManagedBy = "lender.strait.dev"
 // importLabel is the label of Services that Strait derives from imports.
 const importLabel = domain + "import"
 
-// maxSelector is the maximum number of labels in a selector.
-const maxSelector = 64
+const maxSelector = 64 // labels
 
 // Carried reports whether the provider gets a copy of a Service: not one that is only a name, and
 // not one whose endpoints are in other clusters.

@@ -63,7 +63,6 @@ func NewAddresses(n *network.Network, held []claims.Spec) (*Addresses, error) {
 	return all, nil
 }
 
-// open marks what is held as allocated.
 func (p *AddressPool) open(reserved []ipam.Reserved, held []claims.Spec, kind string) (err error) {
 	if p.space, err = ipam.NewSpace(p.blocks, reserved); err != nil {
 		return err
@@ -104,7 +103,6 @@ func (p *AddressPool) Claim(owner v1alpha1.ClaimOwner) (spec claims.Spec, err er
 	return claims.Spec{Prefix: v1alpha1.CIDR(at.String()), Pool: p.Of, Owner: owner}, nil
 }
 
-// free allocates the lowest free address for a use.
 func (p *AddressPool) free(use string) (netip.Prefix, error) {
 	var exhausted error
 	for _, block := range p.blocks {
@@ -122,7 +120,6 @@ func (p *AddressPool) free(use string) (netip.Prefix, error) {
 	return netip.Prefix{}, exhausted
 }
 
-// firstOverlap returns the first reserved prefix that overlaps p.
 func firstOverlap(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool) {
 	for _, r := range reserved {
 		if r.Prefix.Overlaps(p) {

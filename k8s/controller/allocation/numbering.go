@@ -45,7 +45,6 @@ func gatewayBlock(window netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(last(window), length-min(numberBits, max(cidrs.HostBits(window)-2, 0))).Masked()
 }
 
-// last returns the highest address of a prefix.
 func last(p netip.Prefix) netip.Addr {
 	b := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {

@@ -65,12 +65,10 @@ func PoolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 	return all
 }
 
-// inside reports whether one of the ranges contains all of p.
 func inside(p netip.Prefix, ranges []netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
 }
 
-// size returns the number of addresses of a prefix.
 func size(p netip.Prefix) float64 { return math.Ldexp(1, cidrs.HostBits(p)) }
 
 func sizes(ranges []netip.Prefix) (sum float64) {

@@ -50,7 +50,6 @@ func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alph
 	return all, nil
 }
 
-// rangesOf returns the CIDRs that the cluster itself uses, from its status.
 func rangesOf(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr) (r network.Ranges, err error) {
 	r.ClusterID = of.Status.ClusterID
 	for _, list := range []struct {

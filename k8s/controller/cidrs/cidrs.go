@@ -39,7 +39,6 @@ func Valid(texts []v1alpha1.CIDR) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// special are the addresses that are not ordinary unicast addresses.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
@@ -91,7 +90,6 @@ func Sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return prefixes
 }
 
-// parent returns the prefix that is one bit shorter.
 func parent(p netip.Prefix) (netip.Prefix, bool) {
 	if p.Bits() == 0 {
 		return p, false

@@ -12,8 +12,7 @@ import (
 	"strait.dev/strait/k8s/controller/nodeinfo"
 )
 
-// maxCIDRs is the maximum length of the lists of pod and Service CIDRs in a ClusterNetwork's status.
-const maxCIDRs = 64
+const maxCIDRs = 64 // of pods or of Services, as of the API
 
 // Ranges are the CIDRs that the cluster itself uses.
 type Ranges struct {
@@ -125,7 +124,6 @@ func (r *Ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 	r.Nodes = cidrs.Covered(all, cidrs.MaxNodeCIDRs)
 }
 
-// candidates are sources in order of precedence.
 type candidates []struct {
 	source v1alpha1.Source
 	texts  []string
@@ -149,7 +147,6 @@ func (r *Ranges) firstSource(field string, source *v1alpha1.Source, all candidat
 	return nil, true
 }
 
-// missing records that a field is not known.
 func (r *Ranges) missing(field, why string) {
 	r.undetected = append(r.undetected, fmt.Sprintf("%s; set spec.%s of ClusterNetwork %s", why, field, v1alpha1.ClusterNetworkName))
 }

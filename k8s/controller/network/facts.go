@@ -28,7 +28,6 @@ type Facts struct {
 	apiServers   []string       // addresses
 }
 
-// kubeadmNetwork is the networking section of kubeadm's ClusterConfiguration.
 type kubeadmNetwork struct {
 	PodSubnet     string `json:"podSubnet"`
 	ServiceSubnet string `json:"serviceSubnet"`
@@ -88,7 +87,6 @@ func Gather(ctx context.Context, c *client.Client, of *v1alpha1.ClusterNetwork, 
 	return f, nil
 }
 
-// unlessMissing returns the error, unless the source does not exist or may not be read.
 func unlessMissing(err error, source string, log *slog.Logger) error {
 	switch {
 	case err == nil:

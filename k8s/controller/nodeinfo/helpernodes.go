@@ -134,7 +134,6 @@ func (h *Helpers) refused(node *corev1.Node) (taints []corev1.Taint) {
 	return taints
 }
 
-// labelsOf returns the labels of a node that are read.
 func (h *Helpers) labelsOf(node *corev1.Node) map[string]string {
 	kept := make(map[string]string)
 	for key, value := range node.Labels {

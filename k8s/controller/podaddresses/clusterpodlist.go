@@ -25,7 +25,6 @@ const (
 	maxRemovedNodes = 10_000
 )
 
-// run follows the API server until ctx ends.
 func (p *clusterPods) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		within, stop := context.WithCancel(ctx)
@@ -46,7 +45,6 @@ func (p *clusterPods) run(ctx context.Context) {
 	}
 }
 
-// source lists and watches pods that run on a node.
 func (p *clusterPods) source() cache.ListerWatcher {
 	const running = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 	return client.Lists{ListWatch: &cache.ListWatch{
@@ -83,7 +81,6 @@ func (p *clusterPods) listPages(ctx context.Context, options metav1.ListOptions)
 	}
 }
 
-// follow makes changes of the nodes' podCIDRs known.
 func (p *clusterPods) follow(nodes *client.Cache[*corev1.Node]) error {
 	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(added any) { p.nodeAdded(added.(*corev1.Node)) },
@@ -97,7 +94,6 @@ func (p *clusterPods) follow(nodes *client.Cache[*corev1.Node]) error {
 	return err
 }
 
-// podCIDRs returns the podCIDRs of a node, none if the node is not known.
 func (p *Publisher) podCIDRs(node string) []string {
 	n, ok := p.Nodes.Get(node)
 	if !ok {

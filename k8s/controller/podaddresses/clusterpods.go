@@ -44,7 +44,6 @@ func (p *clusterPods) matters(pod *corev1.Pod) (*clusterPod, bool) {
 	return q, ok && !p.inside(q)
 }
 
-// inside reports whether all addresses of a pod lie in its node's podCIDRs.
 func (p *clusterPods) inside(pod *clusterPod) bool {
 	var cidrs []netip.Prefix
 	for _, text := range p.podCIDRs(pod.node) {
@@ -65,7 +64,6 @@ func (p *clusterPods) list() []*clusterPod {
 	return slices.Collect(maps.Values(p.kept))
 }
 
-// listed reports whether all pods were listed once.
 func (p *clusterPods) listed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,6 @@ type podHolders interface {
 	Lookup(netip.Addr) (node string, ok bool)
 }
 
-// attachedHolders returns the nodes that have the addresses in their attachments.
 func attachedHolders(attachments []*v1alpha1.NodeAttachment) podHolders {
 	t := new(bart.Table[string])
 	for _, a := range attachments {
@@ -34,10 +33,8 @@ func attachedHolders(attachments []*v1alpha1.NodeAttachment) podHolders {
 	return t
 }
 
-// podOwners are the pods that own addresses.
 type podOwners map[netip.Addr]*clusterPod
 
-// Lookup implements podHolders.
 func (o podOwners) Lookup(a netip.Addr) (node string, ok bool) {
 	if p := o[a]; p != nil {
 		return p.node, true
@@ -85,7 +82,6 @@ func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Rese
 	return byNode, owners, slices.Compact(t.problems)
 }
 
-// podTable is the state of one call of podAddresses.
 type podTable struct {
 	known    map[string]bool
 	podCIDRs bart.Table[string] // names of nodes

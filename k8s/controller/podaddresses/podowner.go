@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// clusterPod contains the relevant fields of a pod that has its own addresses.
 type clusterPod struct {
 	namespace, name string
 	uid             types.UID

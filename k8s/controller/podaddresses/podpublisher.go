@@ -134,7 +134,6 @@ func (p *Publisher) follow() error {
 	return err
 }
 
-// publishing is the state of one call of run.
 type publishing struct {
 	*Publisher
 	queue   []*podWrite          // writes that have not started; the first one is the next
@@ -143,7 +142,6 @@ type publishing struct {
 	logged  []string             // the problems that were logged last
 }
 
-// started takes the first write off the queue.
 func (p *publishing) started(w *podWrite, now time.Time) {
 	p.queue = p.queue[1:]
 	w.at = now
@@ -235,7 +233,6 @@ func possible(has, wanted []v1alpha1.CIDR, leaving *bart.Lite) (now []v1alpha1.C
 	return cidrs.Texts(cidrs.Merged(all))
 }
 
-// without returns the prefixes of a list that another one does not contain.
 func without(all, other []v1alpha1.CIDR) []v1alpha1.CIDR {
 	return slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.CIDR) bool { return slices.Contains(other, p) })
 }
@@ -257,10 +254,8 @@ func removeAll(from *bart.Lite, prefixes []netip.Prefix) {
 	}
 }
 
-// maxPodProblems is the maximum number of problems that are logged at once.
 const maxPodProblems = 20
 
-// report logs the problems that are new, and counts all.
 func (p *publishing) report(problems []string) {
 	logged := 0
 	for _, problem := range problems {

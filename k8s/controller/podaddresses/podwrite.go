@@ -10,7 +10,6 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// podWrite is a write of the addresses of one node's pods.
 type podWrite struct {
 	to      *v1alpha1.NodeAttachment // with the resource version that it replaces
 	had     []v1alpha1.CIDR          // what earlier writes with an unknown outcome may have given the node
@@ -28,7 +27,6 @@ const (
 	podUnknown              // the request failed, but may have been performed
 )
 
-// podEnd is the end of a write.
 type podEnd struct {
 	*podWrite
 	result podOutcome
@@ -58,7 +56,6 @@ func (w *podWrite) hold(cached *v1alpha1.NodeAttachment, now time.Time) time.Dur
 	return max(0, podInterval-now.Sub(w.at))
 }
 
-// perform sends the request.
 func (p *Publisher) perform(ctx context.Context, w *podWrite) podOutcome {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()

@@ -144,7 +144,6 @@ func weight(gateway, node string) uint64 {
 	return h.Sum64()
 }
 
-// publicAddresses returns a node's external addresses, or its internal ones if it has none.
 func publicAddresses(node *corev1.Node) []netip.Addr {
 	if external := nodeinfo.Addresses(node, corev1.NodeExternalIP); len(external) > 0 {
 		return external

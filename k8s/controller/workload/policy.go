@@ -99,7 +99,6 @@ func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPoli
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
-// servicePorts are the ports of a gateway that stand for imported Services.
 func servicePorts(protocol corev1.Protocol) networkingv1.NetworkPolicyPort {
 	p := policyPort(protocol, install.FirstServicePort)
 	p.EndPort = new(int32(install.LastServicePort))

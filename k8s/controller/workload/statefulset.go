@@ -17,7 +17,6 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// gatewayContainer is the name of Strait's container in a gateway's pod.
 const gatewayContainer = install.Gateway
 
 // The ports of a gateway's pod. They are the same for all gateways, independent of the
@@ -157,7 +156,6 @@ func mergeByName[T any](base, items []T, name func(T) string) []T {
 	return items
 }
 
-// completeContainer sets the fields of a container that a gateway needs.
 func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
 	if g.Image != "" {
 		c.Image = g.Image
@@ -237,7 +235,6 @@ func offVirtualNodes(of *corev1.Affinity) *corev1.Affinity {
 	return of
 }
 
-// spread distributes the gateways of a peering over zones and nodes where possible.
 func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
 		all = append(all, corev1.TopologySpreadConstraint{

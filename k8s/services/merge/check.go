@@ -70,7 +70,6 @@ func Check(r *v1alpha1.ServiceRecord) error {
 	return nil
 }
 
-// distributions are the values of trafficDistribution.
 var distributions = []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
 
 // checkPorts checks the ports of a Service, whose numbers are unique, or of endpoints.

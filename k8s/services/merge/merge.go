@@ -98,7 +98,6 @@ func older(a, b Export) int {
 	return cmp.Or(a.Record.ExportedAt.Compare(b.Record.ExportedAt.Time), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// merging is the state of one Merge.
 type merging struct {
 	Import
 	all []Export // oldest first
@@ -153,7 +152,6 @@ func (m *merging) ports() {
 	}
 }
 
-// samePort compares ports with their name.
 func samePort(a, b v1alpha1.ServiceRecordPort) bool {
 	return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && ptr.Equal(a.AppProtocol, b.AppProtocol)
 }
@@ -243,7 +241,6 @@ func pairs(of map[string]string) string {
 	return shortened(all)
 }
 
-// shortened joins at most five texts.
 func shortened(all []string) string {
 	const most = 5
 	if len(all) <= most {

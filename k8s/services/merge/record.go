@@ -11,8 +11,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// maxGroups is the maximum number of groups of endpoints in the API.
-const maxGroups = 64
+const maxGroups = 64 // of endpoints, as of the API
 
 // RecordOf returns the record of a Service with these endpoints, and how many of them it leaves
 // out.

@@ -76,7 +76,6 @@ func DropEmpty(r *v1alpha1.ServiceRecord) {
 	r.Endpoints = slices.DeleteFunc(r.Endpoints, func(g v1alpha1.ServiceRecordEndpoints) bool { return len(g.Endpoints) == 0 })
 }
 
-// description returns the size of everything but endpoints.
 func descriptionSize(r *v1alpha1.ServiceRecord) (bytes int) {
 	bytes = recordBytes + propertiesSize(r) + portsSize(r.Ports)
 	for i := range r.Endpoints {

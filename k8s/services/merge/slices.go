@@ -72,7 +72,6 @@ func GroupKey(cluster string, addresses discoveryv1.AddressType, ports []v1alpha
 	return hex.EncodeToString(hash.Sum(nil)[:5])
 }
 
-// assign distributes the endpoints of a group over its EndpointSlices.
 func (g *Group) assign(existing []*discoveryv1.EndpointSlice) []Slice {
 	if len(g.Endpoints) == 0 {
 		return nil
