@@ -2,6 +2,8 @@ package client
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -21,4 +23,13 @@ func Clip(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit-3], "") + "..."
+}
+
+// Digest returns a hash of fields of Kubernetes objects, which can be encoded as JSON.
+func Digest(fields any) [sha256.Size]byte {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return sha256.Sum256(text)
 }

@@ -89,11 +89,7 @@ func digestOf(object client.Object) digest {
 	for _, name := range []string{"kind", "apiVersion", "metadata", "status"} {
 		delete(fields, name)
 	}
-	text, err = json.Marshal([]any{fields, object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()})
-	if err != nil {
-		panic(err)
-	}
-	return sha256.Sum256(text)
+	return client.Digest([]any{fields, object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()})
 }
 
 func kindName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

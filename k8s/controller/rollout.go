@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller/condition"
 	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
@@ -60,11 +60,7 @@ func (r rollout) annotations() map[string]string {
 }
 
 func templateDigest(template corev1.PodTemplateSpec) string {
-	text, err := json.Marshal(template)
-	if err != nil {
-		panic(err) // every Kubernetes object can be encoded as JSON
-	}
-	sum := sha256.Sum256(text)
+	sum := client.Digest(template)
 	return hex.EncodeToString(sum[:8])
 }
 

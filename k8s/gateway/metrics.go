@@ -12,25 +12,18 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
 	m := &metrics{
 		announcements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strait_announcements_total", Help: "Announcements of the remote cluster, by result: accepted or refused.",
 		}, []string{"result"}),
-		api: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_api_server_up", Help: "1 while the API server answers. The gateway does not need it to forward.",
-		}),
-		cached: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_config_cached", Help: "1 while the cached configuration is in use because the API server has not answered since the start.",
-		}),
-		problems: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_config_problems", Help: "Parts of objects that are left out of the configuration; the log has the reasons.",
-		}),
-		exported: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_exported_services", Help: "Services that this gateway offers to the remote cluster.",
-		}),
-		received: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_received_services", Help: "ReceivedServices of the remote cluster, while this gateway is the receiver.",
-		}),
+		api:      gauge("strait_api_server_up", "1 while the API server answers. The gateway does not need it to forward."),
+		cached:   gauge("strait_config_cached", "1 while the cached configuration is in use because the API server has not answered since the start."),
+		problems: gauge("strait_config_problems", "Parts of objects that are left out of the configuration; the log has the reasons."),
+		exported: gauge("strait_exported_services", "Services that this gateway offers to the remote cluster."),
+		received: gauge("strait_received_services", "ReceivedServices of the remote cluster, while this gateway is the receiver."),
 		refused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "strait_refused_services", Help: "Services of the remote cluster that are refused, by reason, while this gateway is the receiver.",
 		}, []string{"reason"}),

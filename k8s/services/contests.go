@@ -2,9 +2,10 @@ package services
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"sync"
 	"time"
+
+	"strait.dev/strait/k8s/client"
 )
 
 const longestRepair = 10 * time.Minute
@@ -39,7 +40,7 @@ func (c *contests) allows(key string, content any, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, ok := c.by[key]
-	return !ok || was.content != contentOf(content) || now.Sub(was.at) >= was.wait()
+	return !ok || was.content != client.Digest(content) || now.Sub(was.at) >= was.wait()
 }
 
 // written records a write. It reports whether the object is contested from now on.
@@ -49,7 +50,7 @@ func (c *contests) written(key string, content any, now time.Time) (contested bo
 	if c.by == nil {
 		c.by = make(map[string]contest)
 	}
-	is := contest{content: contentOf(content), at: now}
+	is := contest{content: client.Digest(content), at: now}
 	if was, ok := c.by[key]; ok && was.content == is.content && !was.over(now) {
 		is.repairs = was.repairs + 1
 	}
@@ -81,12 +82,4 @@ func (c *contests) count(now time.Time) (n int) {
 		}
 	}
 	return n
-}
-
-func contentOf(content any) [sha256.Size]byte {
-	text, err := json.Marshal(content)
-	if err != nil {
-		panic(err) // fields of Kubernetes objects can be encoded as JSON
-	}
-	return sha256.Sum256(text)
 }

@@ -235,52 +235,41 @@ type handler struct {
 // object that exists.
 func (w *work) handlers() []handler {
 	return []handler{
-		{w.exports.cache, onChange(w.exports.forget, func(e *mcsv1beta1.ServiceExport) { w.queue.Add(key{e.Namespace, e.Name}) })},
-		{w.imports.cache, onChange(w.imports.forget, func(i *mcsv1beta1.ServiceImport) { w.repair(key{i.Namespace, i.Name}) })},
-		{w.exported.cache, onChange(w.exported.forget, func(e *v1alpha1.ExportedService) { w.repair(key{e.Spec.Namespace, e.Spec.Name}) })},
-		{w.services.cache, onChange(w.services.forget, func(s *corev1.Service) { w.concerns(s.Namespace, s.Labels[ImportLabel], s.Name) })},
+		{w.exports.cache, onChange(w.exports.forget, func(e *mcsv1beta1.ServiceExport) { w.queue.Add(key{e.Namespace, e.Name}) }, sameVersion)},
+		{w.imports.cache, onChange(w.imports.forget, func(i *mcsv1beta1.ServiceImport) { w.repair(key{i.Namespace, i.Name}) }, sameVersion)},
+		{w.exported.cache, onChange(w.exported.forget, func(e *v1alpha1.ExportedService) { w.repair(key{e.Spec.Namespace, e.Spec.Name}) }, sameVersion)},
+		{w.services.cache, onChange(w.services.forget, func(s *corev1.Service) { w.concerns(s.Namespace, s.Labels[ImportLabel], s.Name) }, sameVersion)},
 		{w.slices.cache, onChange(w.slices.forget, func(s *discoveryv1.EndpointSlice) {
 			w.concerns(s.Namespace, s.Labels[ImportLabel], s.Labels[discoveryv1.LabelServiceName])
-		})},
+		}, sameVersion)},
 		{w.received.cache, onChange(w.forgetReceived, func(r *v1alpha1.ReceivedService) {
 			if w.quotas.forget(r.Spec.Peering) {
 				w.queue.Add(quotaOf(r.Spec.Peering))
 			}
 			w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
+		}, sameVersion)},
+		{w.namespaces, onChange(nil, func(n *corev1.Namespace) { w.addAll(byNamespace, n.Name) }, sameVersion)},
+		{w.Networks, onChange(nil, func(*v1alpha1.ClusterNetwork) { w.addEverything() }, func(was, is *v1alpha1.ClusterNetwork) bool {
+			return reflect.DeepEqual(clusterOf(was), clusterOf(is))
 		})},
-		{w.namespaces, onChange(nil, func(n *corev1.Namespace) { w.addAll(byNamespace, n.Name) })},
-		{w.Networks, cache.ResourceEventHandlerFuncs{
-			UpdateFunc: func(was, is any) {
-				if a, b := was.(*v1alpha1.ClusterNetwork), is.(*v1alpha1.ClusterNetwork); !reflect.DeepEqual(clusterOf(a), clusterOf(b)) {
-					w.addEverything()
-				}
-			},
-			AddFunc: func(any) { w.addEverything() }, DeleteFunc: func(any) { w.addEverything() },
-		}},
-		{w.Peerings, cache.ResourceEventHandlerFuncs{
-			AddFunc: func(object any) { w.peeringChanged(object.(*v1alpha1.Peering).Name) },
-			UpdateFunc: func(was, is any) {
-				a, b, now := was.(*v1alpha1.Peering), is.(*v1alpha1.Peering), time.Now()
-				if a.UID != b.UID || !reflect.DeepEqual(w.remoteOf(a, now), w.remoteOf(b, now)) {
-					w.peeringChanged(b.Name)
-				}
-			},
-			DeleteFunc: func(object any) {
-				if p, ok := gone[*v1alpha1.Peering](object); ok {
-					w.peeringChanged(p.Name)
-				}
-			},
-		}},
+		{w.Peerings, onChange(nil, func(p *v1alpha1.Peering) { w.peeringChanged(p.Name) }, func(was, is *v1alpha1.Peering) bool {
+			now := time.Now()
+			return was.UID == is.UID && reflect.DeepEqual(w.remoteOf(was, now), w.remoteOf(is, now))
+		})},
 	}
 }
 
-// onChange returns a handler that calls changed for each object that is added, changed or
-// deleted, and forget for the key of each that is deleted.
-func onChange[T client.Object](forget func(string), changed func(T)) cache.ResourceEventHandler {
+func sameVersion[T client.Object](was, is T) bool {
+	return was.GetResourceVersion() == is.GetResourceVersion()
+}
+
+// onChange returns a handler that calls changed for each object that is added, is not the same as
+// before, or is deleted, and forget for the key of each that is deleted.
+func onChange[T client.Object](forget func(string), changed func(T), same func(was, is T) bool) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { changed(object.(T)) },
 		UpdateFunc: func(was, is any) {
-			if was.(T).GetResourceVersion() != is.(T).GetResourceVersion() {
+			if !same(was.(T), is.(T)) {
 				changed(is.(T))
 			}
 		},

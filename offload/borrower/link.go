@@ -101,6 +101,7 @@ type state struct {
 	fresh bool // and said is complete
 }
 
+// state returns what the link knows about the pods with these UIDs. It forgets others.
 func (l *link) state(uids map[string]bool, now time.Time) state {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,39 +50,35 @@ func Gather(ctx context.Context, c *client.Client, of *v1alpha1.ClusterNetwork, 
 	services, err := c.ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err := unlessMissing(err, "ServiceCIDRs", log); err != nil {
 		return f, err
-	} else if services != nil {
-		for _, s := range services.Items {
-			f.serviceCIDRs = append(f.serviceCIDRs, s.Spec.CIDRs...)
-		}
+	}
+	for _, s := range services.Items {
+		f.serviceCIDRs = append(f.serviceCIDRs, s.Spec.CIDRs...)
 	}
 
 	kubeadm, err := c.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err := unlessMissing(err, "ConfigMap kube-system/kubeadm-config", log); err != nil {
 		return f, err
-	} else if kubeadm != nil {
-		f.kubeadm = readKubeadm(kubeadm.Data["ClusterConfiguration"])
 	}
+	f.kubeadm = readKubeadm(kubeadm.Data["ClusterConfiguration"])
 
 	pods, err := c.Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		LabelSelector: "component in (kube-apiserver,kube-controller-manager)",
 	})
 	if err := unlessMissing(err, "control plane pods in kube-system", log); err != nil {
 		return f, err
-	} else if pods != nil {
-		f.clusterCIDR = flagOf(pods.Items, "kube-controller-manager", "--cluster-cidr")
-		f.serviceRange = flagOf(pods.Items, "kube-apiserver", "--service-cluster-ip-range")
 	}
+	f.clusterCIDR = flagOf(pods.Items, "kube-controller-manager", "--cluster-cidr")
+	f.serviceRange = flagOf(pods.Items, "kube-apiserver", "--service-cluster-ip-range")
 
-	slices, err := c.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+	endpoints, err := c.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		LabelSelector: "kubernetes.io/service-name=kubernetes",
 	})
 	if err := unlessMissing(err, "EndpointSlices of Service default/kubernetes", log); err != nil {
 		return f, err
-	} else if slices != nil {
-		for _, slice := range slices.Items {
-			for _, endpoint := range slice.Endpoints {
-				f.apiServers = append(f.apiServers, endpoint.Addresses...)
-			}
+	}
+	for _, slice := range endpoints.Items {
+		for _, endpoint := range slice.Endpoints {
+			f.apiServers = append(f.apiServers, endpoint.Addresses...)
 		}
 	}
 	return f, nil
@@ -89,9 +86,7 @@ func Gather(ctx context.Context, c *client.Client, of *v1alpha1.ClusterNetwork, 
 
 func unlessMissing(err error, source string, log *slog.Logger) error {
 	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsNotFound(err):
+	case err == nil, apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
 		log.Warn("not allowed to read a source of the cluster's CIDRs; grant the rules of package rbac, or set the CIDRs in ClusterNetwork default",
@@ -120,7 +115,7 @@ func flagOf(pods []corev1.Pod, component, flag string) []string {
 			continue
 		}
 		for _, container := range pod.Spec.Containers {
-			arguments := append(append([]string{}, container.Command...), container.Args...)
+			arguments := slices.Concat(container.Command, container.Args)
 			for i, argument := range arguments {
 				if value, ok := strings.CutPrefix(argument, flag+"="); ok {
 					return commaList(value)
@@ -142,4 +137,42 @@ func commaList(text string) (items []string) {
 		}
 	}
 	return items
+}
+
+// Detected returns the ClusterNetwork that a controller would create, with its status: with
+// the spec of an existing one, or else an empty spec. It only reads; Strait need not be
+// installed.
+func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, error) {
+	log := slog.New(slog.DiscardHandler)
+	list, err := c.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	object := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: defaults()}
+	is, err := c.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+	if err := unlessMissing(err, "ClusterNetwork "+v1alpha1.ClusterNetworkName, log); err != nil {
+		return nil, err
+	}
+	if is != nil && is.UID != "" {
+		object.Spec, object.Status = is.Spec, is.Status
+	}
+	f, err := Gather(ctx, c, object, log)
+	if err != nil {
+		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
+	}
+	object.Status = New(object.Spec, Detect(object.Spec, f, nodes)).Status(object)
+	return object, nil
+}
+
+// defaults returns the spec that the API server makes of an empty one.
+func defaults() v1alpha1.ClusterNetworkSpec {
+	return v1alpha1.ClusterNetworkSpec{
+		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16", "fd73:7472:80::/64"},
+		ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"},
+		RemapPools:    []v1alpha1.CIDR{"10.64.0.0/10", "fd73:7472::/32"},
+	}
 }
