@@ -66,12 +66,6 @@ func Ensure(ctx context.Context, c *client.Client, o Owners) (inForce []Spec, er
 	return nil, ErrUnsettled
 }
 
-// ipamClaim converts a claim for package ipam. An invalid prefix is malformed there, too:
-// such a claim is never bound.
-func ipamClaim(c *v1alpha1.AddressClaim) ipam.Claim {
-	return ipam.Claim{Name: c.Name, Grant: Grant(c.Spec), Bound: c.Status.Bound}
-}
-
 // Grant converts the spec of a claim for package ipam. A claim of a CIDR without For, made
 // to keep the CIDR for other uses, counts as one for the same CIDR.
 func Grant(s Spec) ipam.Grant {

@@ -25,7 +25,7 @@ type round struct {
 func newRound(listed []v1alpha1.AddressClaim, o Owners) round {
 	claims := make([]ipam.Claim, len(listed))
 	for i := range listed {
-		claims[i] = ipamClaim(&listed[i])
+		claims[i] = ipam.Claim{Name: listed[i].Name, Grant: Grant(listed[i].Spec), Bound: listed[i].Status.Bound}
 	}
 	verdicts := ipam.Decide(claims)
 	var held []Spec

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,8 +21,6 @@ type routes struct {
 	unconfirmed []string // the first other nodes, each with the reason
 	refusing    int      // nodes that refused packets from its gateways lately
 	refused     []string // the reasons, sorted
-
-	confirmed, reported, refuser, why string // of the current node: its name, and its message about a gateway
 }
 
 // routesTo counts the nodes for each peering with a gateway that is up. up maps the names
@@ -33,52 +32,36 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 		all[peering] = new(routes)
 	}
 	for _, a := range attachments {
+		confirmed, refuses, why := make(map[*routes]bool), make(map[*routes]bool), make(map[*routes]string)
 		for _, g := range a.Status.Gateways {
 			r := all[up[g.Name]]
-			if r != nil {
-				r.refuse(a.Name, g.Refused)
+			if r == nil {
+				continue
 			}
-			switch {
-			case r == nil:
-			case g.Ready && r.confirmed != a.Name:
-				r.confirmed = a.Name
-				r.nodes++
-			case !g.Ready && r.reported != a.Name:
-				r.reported, r.why = a.Name, g.Message
+			for _, reason := range g.Refused {
+				refuses[r] = true
+				if i, known := slices.BinarySearch(r.refused, reason); !known {
+					r.refused = slices.Insert(r.refused, i, reason)
+				}
+			}
+			if g.Ready {
+				confirmed[r] = true
+			} else {
+				why[r] = cmp.Or(why[r], g.Message)
 			}
 		}
 		for _, r := range all {
-			if r.confirmed != a.Name && len(r.unconfirmed) < maxUnconfirmed {
-				r.unconfirmed = append(r.unconfirmed, a.Name+": "+r.reason(a.Name))
+			if refuses[r] {
+				r.refusing++
+			}
+			if confirmed[r] {
+				r.nodes++
+			} else if len(r.unconfirmed) < maxUnconfirmed {
+				r.unconfirmed = append(r.unconfirmed, a.Name+": "+cmp.Or(why[r], "its node helper has not reported this gateway yet; check that `strait node` runs on the node"))
 			}
 		}
 	}
-	for _, r := range all {
-		r.confirmed, r.reported, r.refuser, r.why = "", "", "", ""
-	}
 	return all
-}
-
-func (r *routes) refuse(node string, reasons []string) {
-	if len(reasons) == 0 {
-		return
-	}
-	if r.refuser != node {
-		r.refuser = node
-		r.refusing++
-	}
-	for _, reason := range reasons {
-		if i, known := slices.BinarySearch(r.refused, reason); !known {
-			r.refused = slices.Insert(r.refused, i, reason)
-		}
-	}
-}
-
-func (r *routes) reason(node string) string {
-	if r.reported == node && r.why != "" {
-		return r.why
-	}
-	return "its node helper has not reported this gateway yet; check that `strait node` runs on the node"
 }
 
 // conflicts is the state of the nodes that route a destination themselves which a mapped

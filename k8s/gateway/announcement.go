@@ -7,23 +7,18 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller/cidrs"
 )
 
 // toControl converts an announcement to the form of the control protocol. If it does not
 // list this gateway, it is not complete yet and has no gateways.
 func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement, err error) {
 	c = control.Announcement{Revision: a.Revision, Cluster: string(a.ClusterID), Gateway: gateway}
-	for _, list := range []struct {
-		from []v1alpha1.CIDR
-		to   *[]netip.Prefix
-	}{{a.Prefixes, &c.Prefixes}, {a.ExternalPrefixes, &c.ExternalPrefixes}} {
-		for _, text := range list.from {
-			p, err := netip.ParsePrefix(string(text))
-			if err != nil {
-				return c, fmt.Errorf("%q is not a prefix", text)
-			}
-			*list.to = append(*list.to, p)
-		}
+	if c.Prefixes, err = cidrs.Parse(a.Prefixes); err != nil {
+		return c, err
+	}
+	if c.ExternalPrefixes, err = cidrs.Parse(a.ExternalPrefixes); err != nil {
+		return c, err
 	}
 	if o := a.Offload; o != nil {
 		c.Borrower = string(o.Borrower)
@@ -58,12 +53,9 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 }
 
 func fromControl(c control.Announcement) v1alpha1.Announcement {
-	a := v1alpha1.Announcement{Revision: c.Revision, ClusterID: v1alpha1.ClusterID(c.Cluster)}
-	for _, p := range c.Prefixes {
-		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(p.String()))
-	}
-	for _, p := range c.ExternalPrefixes {
-		a.ExternalPrefixes = append(a.ExternalPrefixes, v1alpha1.CIDR(p.String()))
+	a := v1alpha1.Announcement{
+		Revision: c.Revision, ClusterID: v1alpha1.ClusterID(c.Cluster),
+		Prefixes: cidrs.Texts(c.Prefixes), ExternalPrefixes: cidrs.Texts(c.ExternalPrefixes),
 	}
 	if c.Lender != nil || c.Borrower != "" {
 		a.Offload = &v1alpha1.AnnouncedOffload{Borrower: v1alpha1.Fingerprint(c.Borrower)}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -32,7 +31,7 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 	for _, s := range merge.Assign(groups, existing, groupKey) {
 		wanted := sliceOf(of, merged, s)
 		delete(unused, wanted.Name)
-		if s.Was != nil && sameSlice(s.Was, wanted) {
+		if s.Was != nil && merge.Same(s.Was, wanted) {
 			continue
 		}
 		r.wrote = true
@@ -115,10 +114,4 @@ func optional(text string) *string {
 		return nil
 	}
 	return &text
-}
-
-// sameSlice compares what imports set. Labels and owners of others in it are in both.
-func sameSlice(is, wanted *discoveryv1.EndpointSlice) bool {
-	return equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
-		slices.EqualFunc(is.Endpoints, wanted.Endpoints, func(a, b discoveryv1.Endpoint) bool { return equality.Semantic.DeepEqual(a, b) })
 }

@@ -173,16 +173,11 @@ func (l *link) stream(ctx context.Context) error {
 			return err
 		}
 		if first {
-			l.begun(ctx)
+			l.mu.Lock()
+			l.session = ctx
+			l.mu.Unlock()
 		}
 	}
-}
-
-// begun notes that a status stream has begun, whose context ends with it.
-func (l *link) begun(session context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.session = session
 }
 
 func (l *link) current() context.Context {

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
 )
@@ -103,7 +104,7 @@ func (st *State) decideService(key string, o *protocol.Object, c *protocol.Servi
 		switch was := byName[slice.Name]; {
 		case was == nil:
 			d.write(CreateObject, key, kindEndpoints, slice)
-		case !translate.SameEndpoints(was, slice):
+		case !merge.Same(was, slice):
 			d.write(UpdateObject, key, kindEndpoints, slice)
 		}
 	}

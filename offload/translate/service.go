@@ -205,9 +205,3 @@ func NotReady(is *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	}
 	return s
 }
-
-// SameEndpoints reports whether an EndpointSlice has what is wanted.
-func SameEndpoints(is, wanted *discoveryv1.EndpointSlice) bool {
-	return apiequality.Semantic.DeepEqual(is.Labels, wanted.Labels) && apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
-		apiequality.Semantic.DeepEqual(is.Endpoints, wanted.Endpoints)
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -126,4 +127,11 @@ func (g *Group) assign(existing []*discoveryv1.EndpointSlice) []Slice {
 		fresh = fresh[n:]
 	}
 	return slices.DeleteFunc(all, func(s Slice) bool { return len(s.Endpoints) == 0 })
+}
+
+// Same reports whether an EndpointSlice has what is wanted. Its ports and address type are those of
+// its group.
+func Same(is, wanted *discoveryv1.EndpointSlice) bool {
+	return equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
+		equality.Semantic.DeepEqual(is.Endpoints, wanted.Endpoints)
 }
