@@ -19,6 +19,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/gateway"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/translate"
 )
 
 // vxlanPort is the UDP port of every gateway in Kubernetes, where each has its own pod. The
@@ -107,15 +108,18 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		return o, err
 	}
 	o = gateway.Options{
-		Peering: g.peering, PeeringUID: types.UID(g.peeringUID), Namespace: g.namespace, Name: g.name, PodUID: types.UID(g.podUID),
+		Peering: g.peering, PeeringUID: types.UID(g.peeringUID), Namespace: g.namespace, PodUID: types.UID(g.podUID),
 		KeyDir: g.keyDir, InviteKeyFile: g.inviteKeyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
-		Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
-		VXLAN:         config.ListenAddress{Port: vxlanPort},
-		Observability: config.ListenAddress{Port: install.HTTPPort},
-		Health:        config.ListenAddress{Port: install.HealthPort},
-		WireGuardPort: config.DefaultWireGuardPort,
-		WithoutNodes:  g.withoutNodes,
-		Daemon:        d,
+		Settings: translate.Settings{
+			Name:          g.name,
+			Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
+			VXLAN:         config.ListenAddress{Port: vxlanPort},
+			Observability: config.ListenAddress{Port: install.HTTPPort},
+			WireGuardPort: config.DefaultWireGuardPort,
+			WithoutNodes:  g.withoutNodes,
+		},
+		Health: config.ListenAddress{Port: install.HealthPort},
+		Daemon: d,
 	}
 	for text := range strings.SplitSeq(g.podIPs, ",") {
 		a, err := netip.ParseAddr(text)

@@ -17,14 +17,13 @@ import (
 
 // follower is the state of one call of Run.
 type follower struct {
-	options  Options
-	log      *slog.Logger
-	settings translate.Settings
-	client   *client.Client
-	objects  *objects
-	process  *daemon.Process
-	metrics  *metrics
-	saver    *saver
+	options Options
+	log     *slog.Logger
+	client  *client.Client
+	objects *objects
+	process *daemon.Process
+	metrics *metrics
+	saver   *saver
 
 	announcer        *control.Announcer
 	exports          *control.Exports
@@ -54,9 +53,9 @@ func (f *follower) restore() (later bool) {
 		f.log.Warn("no cached configuration; waiting for the API server", "error", err)
 		return false
 	}
-	c.Overlay.Listen, c.Overlay.VXLANListen = f.settings.Geneve, f.settings.VXLAN
-	c.Observability.Listen = f.settings.Observability
-	c.WireGuard.ListenPort = f.settings.WireGuardPort
+	c.Overlay.Listen, c.Overlay.VXLANListen = f.options.Geneve, f.options.VXLAN
+	c.Observability.Listen = f.options.Observability
+	c.WireGuard.ListenPort = f.options.WireGuardPort
 	if err := c.Validate(); err != nil {
 		f.log.Warn("the cached configuration is not valid; waiting for the API server", "error", err)
 		return false
@@ -105,9 +104,9 @@ func (f *follower) start() error {
 // next returns the configuration of the current objects, nil if that is in effect already,
 // or if there is none yet and nothing to withdraw.
 func (f *follower) next() *config.Gateway {
-	f.settings.PresharedKeyFiles = f.presharedKeys()
-	f.settings.Keys, f.settings.InviteUsed = f.ownKeys(), f.established.Load()
-	c, problems := translate.Gateway(f.objects.input(f.settings))
+	settings := f.options.Settings
+	settings.PresharedKeyFiles, settings.Keys, settings.InviteUsed = f.presharedKeys(), f.ownKeys(), f.established.Load()
+	c, problems := translate.Gateway(f.objects.input(settings))
 	f.logProblems(problems)
 	if c == nil {
 		if f.inForce == nil {

@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/logbuffer"
@@ -62,9 +63,12 @@ func newFixture(t *testing.T, admin, account *rest.Config) *fixture {
 		return config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: free[i]}
 	}
 	w.options = Options{
-		API: account, Peering: "b", Namespace: "strait", Name: "b-0", PodUID: "pod-b-0", PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10")},
+		API: account, Peering: "b", Namespace: "strait", PodUID: "pod-b-0",
 		KeyDir: filepath.Join(dir, "keys"), InviteKeyFile: filepath.Join(dir, "invite.key"), PresharedKeyDir: filepath.Join(dir, "preshared"), CacheDir: filepath.Join(dir, "cache"),
-		Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: free[3],
+		Settings: translate.Settings{
+			Name: "b-0", PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10")},
+			Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: free[3],
+		},
 		Daemon: daemon.Options{Log: slog.New(slog.NewTextHandler(w.log, nil))},
 	}
 	t.Cleanup(func() {

@@ -32,6 +32,7 @@ import (
 	"strait.dev/strait/k8s/controller/workload"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/services/merge"
+	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -154,7 +155,7 @@ func receive(t *testing.T, admin *client.Client, name string, serve func(net.Lis
 	link := control.Link{Name: "a-0", Gateway: "a-0", OwnKey: config.Key{31: 1}, RemoteKey: config.Key{31: 2}}
 	log := slog.New(slog.DiscardHandler)
 	r = &receiver{
-		options: &Options{Peering: name, Namespace: "strait-gateways", Name: name + "-0"}, client: admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
+		options: &Options{Peering: name, Namespace: "strait-gateways", Settings: translate.Settings{Name: name + "-0"}}, client: admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
 		importer: control.ImporterOptions{
 			Up: func() []control.Link { return []control.Link{link} },
 			Dial: func(ctx context.Context, _ control.Link) (net.Conn, error) {

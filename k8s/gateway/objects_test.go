@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
 )
@@ -135,7 +136,7 @@ func TestTheLastListIsSignalledAlsoWhenItIsEmpty(t *testing.T) {
 			}
 			return nil
 		})
-		o, err := newObjects(s.Client(t), Options{Peering: "b", Namespace: "strait", Name: "b-0"})
+		o, err := newObjects(s.Client(t), Options{Peering: "b", Namespace: "strait", Settings: translate.Settings{Name: "b-0"}})
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

@@ -25,6 +25,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
+	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/test/alone"
 	"strait.dev/strait/test/fakekube"
 )
@@ -93,7 +94,7 @@ func newImporting(t *testing.T) *importing {
 		}
 	})
 	i.receiver = &receiver{
-		options: &Options{Peering: "b", Namespace: "strait", Name: "b-0"}, client: i.admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
+		options: &Options{Peering: "b", Namespace: "strait", Settings: translate.Settings{Name: "b-0"}}, client: i.admin, metrics: newMetrics(), log: log, changed: make(client.Signal, 1),
 		importer: control.ImporterOptions{
 			Up: func() []control.Link { return []control.Link{link} },
 			Dial: func(ctx context.Context, _ control.Link) (net.Conn, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -31,11 +30,13 @@ type Options struct {
 	// created again has other gateways, with other keys.
 	PeeringUID types.UID
 
-	// The gateway's pod: its namespace, its name, which is that of the gateway, its UID, and
-	// its addresses. Its report is deleted with the pod, unless the UID is empty.
-	Namespace, Name string
-	PodUID          types.UID
-	PodAddresses    []netip.Addr
+	// Settings of the configuration, without keys, which the gateway reads itself. Its name is
+	// that of its pod.
+	translate.Settings
+	// Namespace and PodUID are of the gateway's pod. Its report is deleted with the pod, unless
+	// the UID is empty.
+	Namespace string
+	PodUID    types.UID
 
 	// KeyDir contains the private keys, in base64, each in a file named after its
 	// generation, like 1.key. They may be added while the gateway runs. InviteKeyFile is
@@ -46,13 +47,7 @@ type Options struct {
 	// CacheDir is the existing directory in which the configuration in effect is cached.
 	CacheDir string
 
-	// Health is where only liveness is served, for the health checks of load balancers.
-	Geneve, VXLAN, Observability, Health config.ListenAddress
-	WireGuardPort                        uint16 // UDP; 0: any free port
-
-	// WithoutNodes: the cluster has no node helpers. The gateway carries connections between
-	// pods and the remote cluster, with sockets of its own.
-	WithoutNodes bool
+	Health config.ListenAddress // where only liveness is served, for the health checks of load balancers
 
 	Daemon daemon.Options
 }
@@ -65,13 +60,8 @@ func Run(ctx context.Context, o Options) error {
 	// grow to the size of these buffers.
 	debug.SetGCPercent(gcPercent)
 	f := &follower{
-		options: o,
-		log:     o.Daemon.Log,
-		settings: translate.Settings{
-			Name: o.Name, PodAddresses: o.PodAddresses,
-			Geneve: o.Geneve, VXLAN: o.VXLAN, Observability: o.Observability,
-			WireGuardPort: o.WireGuardPort, WithoutNodes: o.WithoutNodes,
-		},
+		options:          o,
+		log:              o.Daemon.Log,
 		metrics:          newMetrics(),
 		started:          make(chan struct{}),
 		publishRequested: make(client.Signal, 1),
