@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -180,7 +181,7 @@ func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
 		})
 		for _, name := range append(existing("/run/netns/*", controlSockets+"/*"), runningCommands()...) {
 			for _, of := range gone {
-				if strings.Contains(name, of) {
+				if regexp.MustCompile(`\b` + regexp.QuoteMeta(of) + `\b`).MatchString(name) { // device 1 is not device 14
 					t.Errorf("%s was left", name)
 				}
 			}
