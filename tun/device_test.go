@@ -418,3 +418,28 @@ func TestT8_AFloodWithoutASessionFillsNoMemory(t *testing.T) {
 		t.Errorf("%d of %d packets pass when WireGuard sends again", n, burst)
 	}
 }
+
+// A link whose WireGuard sends nothing for a while keeps what was handed over, and sends it when WireGuard sends again,
+// although nothing else wakes it.
+func TestPacketsHandedOverAreSentWhenWireGuardSendsAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if err := f.device.readOverlay(false); err != nil {
+		t.Fatal(err)
+	}
+	r, looks := &f.device.read, 0
+	r.unsent = maxUnsent
+	r.try = func() bool {
+		if looks++; looks == 5 { // one for Wait, one for each wake, and further ones by the clock
+			r.unsent = 0
+		}
+		return r.fill()
+	}
+	if reason := f.device.Forward([]byte("handed over")); reason != gateway.NoReason {
+		t.Fatal(reason)
+	}
+	bufs, sizes := buffers(2)
+	if n, err := f.device.Read(bufs, sizes, readOffset); n != 1 || err != nil || !bytes.HasSuffix(bufs[0][:readOffset+sizes[0]], []byte("handed over")) {
+		t.Errorf("read %d, %v", n, err)
+	}
+}

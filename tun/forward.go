@@ -1,6 +1,8 @@
 package tun
 
 import (
+	"time"
+
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
@@ -9,6 +11,9 @@ import (
 // none, because it has no session or its socket is full. WireGuard would keep 16384 of them, in
 // 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
 const maxUnsent = 512
+
+// unsentLook is how often Read checks whether WireGuard sends again while packets that were handed over wait for it.
+const unsentLook = 5 * time.Millisecond
 
 // routing says over which links packets for the remote cluster leave. Immutable.
 type routing struct {

@@ -41,8 +41,9 @@ func (q *packetQueue) put(b []byte, kind packetKind) bool {
 	return true
 }
 
-// take moves packets into bufs at offset, at most so many of those handed over. It returns the number of all, and of those.
-func (q *packetQueue) take(bufs [][]byte, sizes []int, offset, most int) (taken, handed int) {
+// take moves packets into bufs at offset, at most so many of those handed over. It returns the number of all, and of those, and
+// whether more of those wait.
+func (q *packetQueue) take(bufs [][]byte, sizes []int, offset, most int) (taken, handed int, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for kind := range q.packets {
@@ -63,5 +64,5 @@ func (q *packetQueue) take(bufs [][]byte, sizes []int, offset, most int) (taken,
 		clear((*packets)[rest:])
 		*packets = (*packets)[:rest]
 	}
-	return taken, handed
+	return taken, handed, len(q.packets[handedOver]) > 0
 }

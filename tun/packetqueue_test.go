@@ -18,13 +18,13 @@ func TestInboxKeepsOrderAndCopies(t *testing.T) {
 
 	bufs := [][]byte{make([]byte, 16), make([]byte, 16)}
 	sizes := make([]int, 2)
-	if n, _ := q.take(bufs, sizes, 4, maxUnsent); n != 2 || sizes[0] != 3 || !bytes.Equal(bufs[0][4:7], []byte("one")) || !bytes.Equal(bufs[1][4:7], []byte("two")) {
+	if n, _, _ := q.take(bufs, sizes, 4, maxUnsent); n != 2 || sizes[0] != 3 || !bytes.Equal(bufs[0][4:7], []byte("one")) || !bytes.Equal(bufs[1][4:7], []byte("two")) {
 		t.Errorf("took %d: %q %q", n, bufs[0], bufs[1])
 	}
-	if n, _ := q.take(bufs, sizes, 0, maxUnsent); n != 1 || !bytes.Equal(bufs[0][:sizes[0]], []byte("three")) {
+	if n, _, _ := q.take(bufs, sizes, 0, maxUnsent); n != 1 || !bytes.Equal(bufs[0][:sizes[0]], []byte("three")) {
 		t.Errorf("then took %d: %q", n, bufs[0][:sizes[0]])
 	}
-	if n, _ := q.take(bufs, sizes, 0, maxUnsent); n != 0 {
+	if n, _, _ := q.take(bufs, sizes, 0, maxUnsent); n != 0 {
 		t.Errorf("took %d of nothing", n)
 	}
 }
@@ -53,7 +53,7 @@ func TestControlPacketsGoFirst(t *testing.T) {
 		t.Fatal("a full queue refuses a control packet")
 	}
 	bufs, sizes := [][]byte{make([]byte, 16), make([]byte, 16)}, make([]int, 2)
-	if n, _ := q.take(bufs, sizes, 0, maxUnsent); n != 2 || string(bufs[0][:sizes[0]]) != "probe" || string(bufs[1][:sizes[1]]) != "data" {
+	if n, _, _ := q.take(bufs, sizes, 0, maxUnsent); n != 2 || string(bufs[0][:sizes[0]]) != "probe" || string(bufs[1][:sizes[1]]) != "data" {
 		t.Errorf("took %d: %q %q", n, bufs[0], bufs[1])
 	}
 	for range maxQueued[controlPacket] {
@@ -83,12 +83,12 @@ func TestPacketsHandedOverShareTheQueueWithNoOthers(t *testing.T) {
 	for i := range bufs {
 		bufs[i] = make([]byte, 16)
 	}
-	if n, handed := q.take(bufs, sizes, 0, maxUnsent); n != 8 || handed != 7 || string(bufs[0][:sizes[0]]) != "own" || bufs[1][0] != 0 || bufs[7][0] != 6 {
+	if n, handed, _ := q.take(bufs, sizes, 0, maxUnsent); n != 8 || handed != 7 || string(bufs[0][:sizes[0]]) != "own" || bufs[1][0] != 0 || bufs[7][0] != 6 {
 		t.Errorf("took %d, of these %d handed over: %q", n, handed, bufs)
 	}
 	for _, most := range []int{2, 0, -1} {
 		q.put([]byte("own"), ownPacket)
-		if n, handed := q.take(bufs, sizes, 0, most); handed != max(most, 0) || n != handed+1 {
+		if n, handed, more := q.take(bufs, sizes, 0, most); handed != max(most, 0) || n != handed+1 || !more {
 			t.Errorf("at most %d: took %d, of these %d handed over", most, n, handed)
 		}
 	}

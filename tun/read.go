@@ -43,10 +43,13 @@ func (r *reader) fill() bool {
 		if sent := d.window.Sent(); sent != r.sent {
 			r.sent, r.unsent = sent, 0
 		}
-		var handed int
-		r.n, handed = d.injected.take(r.bufs, r.sizes, r.offset, maxUnsent-r.unsent)
+		n, handed, waits := d.injected.take(r.bufs, r.sizes, r.offset, maxUnsent-r.unsent)
+		r.n = n
 		r.unsent += handed
 		if !d.reads.Load() {
+			if waits && n == 0 {
+				time.AfterFunc(unsentLook, d.poller.Wake) // WireGuard does not tell when it sends again
+			}
 			break
 		}
 		r.now, r.peerKnown = time.Now(), d.knowsPeer()

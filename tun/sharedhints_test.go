@@ -40,7 +40,7 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	}
 	for i, to := range []*Device{other, another} {
 		bufs, sizes := [][]byte{make([]byte, 64), make([]byte, 64)}, make([]int, 2)
-		if n, _ := to.injected.take(bufs, sizes, 0, maxUnsent); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {
+		if n, _, _ := to.injected.take(bufs, sizes, 0, maxUnsent); n != 1 || string(bufs[0][:sizes[0]]) != "hint" {
 			t.Errorf("device %d: %d packets, %q", i, n, bufs[0][:sizes[0]])
 		}
 	}
