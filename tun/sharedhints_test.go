@@ -28,14 +28,14 @@ func TestAHintIsQueuedForEachOtherGateway(t *testing.T) {
 	a := newEnd(t, "10.71.0.0/16")
 	defer a.fabric.Close()
 	d := a.fabric.director.fallback
-	other, another := new(Device), new(Device)
-	r := &reader{device: d, egress: d.Egress, routing: &routing{reachable: []*Device{other, d, another}}}
-	for _, to := range []*Device{other, another} {
+	sender, other, another := new(Device), new(Device), new(Device)
+	r := &reader{device: sender, egress: d.Egress, routing: &routing{reachable: []*Device{other, sender, another}}}
+	for _, to := range []*Device{sender, other, another} {
 		to.poller = d.poller
 	}
-	r.shareHint(nil, d)
-	r.shareHint([]byte("hint"), d)
-	if n := len(d.injected.packets[handedOver]); n != 0 {
+	r.shareHint(nil, sender)
+	r.shareHint([]byte("hint"), sender)
+	if n := len(sender.injected.packets[handedOver]); n != 0 {
 		t.Errorf("the link that sends the packet gets %d hints", n)
 	}
 	for i, to := range []*Device{other, another} {
