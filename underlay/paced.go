@@ -37,7 +37,9 @@ func (k *classes) setPaced(now time.Time) bool {
 		return false
 	}
 	k.watchQueues(true)
-	k.calm = now
+	if next == draining {
+		k.calm = now
+	}
 	return true
 }
 

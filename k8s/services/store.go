@@ -140,17 +140,17 @@ func (s *store[T, L]) updateStatus(ctx context.Context, object T) error {
 
 // write calls send, unless it would repair the object too soon. contest identifies what is
 // written.
-func (s *store[T, L]) write(verb, contest string, content any, object T, send func() (T, error)) (T, error) {
+func (s *store[T, L]) write(doing, contest string, content any, object T, send func() (T, error)) (T, error) {
 	if !s.contests.allows(contest, content, time.Now()) {
 		is, ok := s.get(keyOf(object))
 		if !ok {
-			return is, fmt.Errorf("%s %s %s: %w", verb, s.kind, object.GetName(), errContested)
+			return is, fmt.Errorf("%s %s %s: %w", doing, s.kind, object.GetName(), errContested)
 		}
 		return is, nil
 	}
 	is, err := send()
 	if err != nil {
-		return is, fmt.Errorf("%s %s %s: %w", verb, s.kind, object.GetName(), err)
+		return is, fmt.Errorf("%s %s %s: %w", doing, s.kind, object.GetName(), err)
 	}
 	if s.contests.written(contest, content, time.Now()) {
 		s.log.Warn("another writer changes an object again and again; it is repaired less and less often. Remove that writer, or exclude the object from it", "kind", s.kind, "object", keyOf(object))
