@@ -202,6 +202,16 @@ func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
 	return list.Items, err
 }
 
+// NetworkAndPeerings returns what Network and Peerings return.
+func (c Cluster) NetworkAndPeerings(ctx context.Context) (*v1alpha1.ClusterNetwork, []v1alpha1.Peering, error) {
+	n, err := c.Network(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := c.Peerings(ctx)
+	return n, all, err
+}
+
 // NodeAttachments returns those of all nodes of the cluster.
 func (c Cluster) NodeAttachments(ctx context.Context) ([]v1alpha1.NodeAttachment, error) {
 	list, err := List(ctx, c, "NodeAttachments", c.Client.NodeAttachments(), metav1.ListOptions{})

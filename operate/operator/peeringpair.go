@@ -22,10 +22,7 @@ func Pair(ctx context.Context, local, remote Cluster, name string) (a, b *Side, 
 	a, b = &Side{Cluster: local}, &Side{Cluster: remote}
 	var all [2][]v1alpha1.Peering
 	for i, s := range []*Side{a, b} {
-		if s.Network, err = s.Cluster.Network(ctx); err != nil {
-			return nil, nil, err
-		}
-		if all[i], err = s.Peerings(ctx); err != nil {
+		if s.Network, all[i], err = s.NetworkAndPeerings(ctx); err != nil {
 			return nil, nil, err
 		}
 	}

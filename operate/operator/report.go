@@ -124,11 +124,7 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 
 // readReport is ReadReport without what the nodes report, which is much in a large cluster.
 func readReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
-	n, err := c.Network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.Peerings(ctx)
+	n, all, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -55,11 +55,7 @@ type Resolved struct {
 
 // Resolve returns the meaning of an address in a cluster.
 func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, error) {
-	n, err := c.Network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	peerings, err := c.Peerings(ctx)
+	n, peerings, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +185,7 @@ func remoteOf(p *v1alpha1.Peering) string {
 // SeenHere returns the address in a cluster of a remote address of a Peering: the inverse
 // of Resolve. Its Address is the one to use in the cluster c.
 func SeenHere(ctx context.Context, c Cluster, name string, remote netip.Addr) (*Resolved, error) {
-	n, err := c.Network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.Peerings(ctx)
+	n, all, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -53,19 +53,15 @@ func listAll[T client.Object, L client.List](ctx context.Context, c Cluster, wha
 }
 
 func (c Cluster) readServiceObjects(ctx context.Context) (*serviceObjects, error) {
+	network, peerings, err := c.NetworkAndPeerings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	o := &serviceObjects{
-		peerings: map[string]*v1alpha1.Peering{}, reports: map[string]v1alpha1.GatewayReport{}, namespaces: map[string]bool{},
+		network: network, peerings: map[string]*v1alpha1.Peering{}, reports: map[string]v1alpha1.GatewayReport{}, namespaces: map[string]bool{},
 		exports: map[types.NamespacedName]*mcsv1beta1.ServiceExport{}, imports: map[types.NamespacedName]*mcsv1beta1.ServiceImport{},
 		exported: map[types.NamespacedName]*v1alpha1.ServiceRecord{}, received: map[types.NamespacedName][]v1alpha1.ReceivedServiceSpec{},
 		slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{},
-	}
-	var err error
-	if o.network, err = c.Network(ctx); err != nil {
-		return nil, err
-	}
-	peerings, err := c.Peerings(ctx)
-	if err != nil {
-		return nil, err
 	}
 	for i := range peerings {
 		o.peerings[peerings[i].Name] = &peerings[i]

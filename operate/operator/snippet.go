@@ -13,11 +13,7 @@ import (
 // ForRemote returns the Peering that the remote cluster needs for one of this cluster's. It
 // contains public data only. The remote cluster decides what it grants.
 func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha1.Peering, error) {
-	n, err := c.Network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.Peerings(ctx)
+	n, all, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -37,14 +37,11 @@ type Side struct {
 
 // Open reads the objects that a trace needs of a cluster. asked answers further queries.
 func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
-	n, err := c.Network(ctx)
+	n, peerings, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{ID: string(n.Status.ClusterID), Network: n, Asked: asked}
-	if s.Peerings, err = c.Peerings(ctx); err != nil {
-		return nil, err
-	}
+	s := &Side{ID: string(n.Status.ClusterID), Network: n, Peerings: peerings, Asked: asked}
 	s.Nodes, err = c.NodeAttachments(ctx)
 	return s, err
 }

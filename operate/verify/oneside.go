@@ -26,11 +26,7 @@ func OneSide(ctx context.Context, c operator.Cluster, names []string, targets []
 		return nil, err
 	}
 	defer func() { r.finish(began) }()
-	network, err := c.Network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	peerings, err := c.Peerings(ctx)
+	network, peerings, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
 		return nil, err
 	}
