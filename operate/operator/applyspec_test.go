@@ -98,6 +98,20 @@ func TestTheOtherClusterNeedsPublicDataAlone(t *testing.T) {
 	golden(t, "testdata/for-remote.golden.yaml", string(text))
 }
 
+func TestEveryClusterIDGivesANameForItsPeering(t *testing.T) {
+	for id, want := range map[v1alpha1.ClusterID]string{
+		"b":  "b",
+		"1b": "cluster-1b",
+		v1alpha1.ClusterID("b" + strings.Repeat("1", 62)):         "b" + strings.Repeat("1", 39),
+		v1alpha1.ClusterID(strings.Repeat("9", 63)):               "cluster-" + strings.Repeat("9", 32),
+		v1alpha1.ClusterID(strings.Repeat("b", 38) + "--" + "b1"): strings.Repeat("b", 38),
+	} {
+		if got := nameFor(id); got != want || CheckName(got) != nil {
+			t.Errorf("%s: %s, want %s, a valid name: %v", id, got, want, CheckName(got))
+		}
+	}
+}
+
 func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
 	o := load(t, "testdata/ready.yaml")
 	p := &o.peerings[0]

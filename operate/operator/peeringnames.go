@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
@@ -17,6 +18,16 @@ func CheckName(name string) error {
 		return fmt.Errorf("%q is not a valid name of a Peering: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit", name)
 	}
 	return nil
+}
+
+// nameFor returns a valid name for a Peering with a cluster: its ID, which may also begin with a
+// digit and have up to 63 characters.
+func nameFor(id v1alpha1.ClusterID) string {
+	name := string(id)
+	if name[0] <= '9' {
+		name = "cluster-" + name
+	}
+	return strings.TrimRight(name[:min(len(name), 40)], "-")
 }
 
 // remoteID returns the ID of the remote cluster of a Peering, empty while it is not known.

@@ -35,14 +35,10 @@ func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha
 }
 
 func forRemote(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus) *v1alpha1.Peering {
-	name := string(n.Status.ClusterID)
-	if CheckName(name) != nil {
-		name = name[:40] // an ID has the same alphabet, and may be longer
-	}
 	pods := peering.LocalPrefixes(p, n)
 	return &v1alpha1.Peering{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering"},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: nameFor(n.Status.ClusterID)},
 		Spec: v1alpha1.PeeringSpec{
 			ClusterID: n.Status.ClusterID, LocalPods: true,
 			Prefixes: remotePrefixes(pods), ExternalPrefixes: remotePrefixes(n.Spec.ExternalCIDRs),
