@@ -1,8 +1,10 @@
 package operator
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,5 +58,26 @@ func TestStatusHasTheOffloadedPods(t *testing.T) {
 	must(t, r.readOffload(t.Context(), Cluster{Name: "a", Client: s.Client(t)}))
 	if is := r.Peerings[0].Offload; is.Ready != "Missing" || len(is.Offered) > 0 {
 		t.Errorf("without its node: %+v", is)
+	}
+}
+
+func TestStatusHasTheOffloadedPodsAlsoAfterAWait(t *testing.T) {
+	t.Parallel()
+	s := fakekube.New(
+		&v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Status: v1alpha1.ClusterNetworkStatus{ClusterID: "a"}},
+		&v1alpha1.Peering{
+			ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{Borrow: &v1alpha1.PeeringBorrow{}},
+			Status: v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{Name: "b-0"}}},
+		},
+		&v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", State: "Forwarding", InUse: true}}}},
+	)
+	r, err := Await(t.Context(), Cluster{Name: "a", Client: s.Client(t)}, nil, Waiting{For: time.Millisecond})
+	var late *TimeoutError
+	if !errors.As(err, &late) || r == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if is := r.Peerings[0]; is.Offload == nil || is.Offload.Ready != "Missing" || is.Spread[0].Nodes != 1 || is.Spread[0].InUse != 1 {
+		t.Errorf("after a timeout: %+v, %+v", is.Offload, is.Spread)
 	}
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,16 +114,21 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.readSpread(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := r.readOffload(ctx, c); err != nil {
+	if err := r.complete(ctx, c); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// readReport is ReadReport without what the nodes report, which is much in a large cluster.
+// complete adds to a report what the nodes report, and the pods that run in another cluster.
+func (r *Report) complete(ctx context.Context, c Cluster) error {
+	if err := r.readSpread(ctx, c); err != nil {
+		return err
+	}
+	return r.readOffload(ctx, c)
+}
+
+// readReport is ReadReport without what complete adds, which is much in a large cluster.
 func readReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
 	n, all, err := c.NetworkAndPeerings(ctx)
 	if err != nil {
@@ -158,8 +164,9 @@ func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report
 		}
 		return "", nil
 	})
-	if err == nil {
-		err = r.readSpread(ctx, c)
+	var late *TimeoutError
+	if r != nil && (err == nil || errors.As(err, &late)) {
+		err = errors.Join(err, r.complete(ctx, c))
 	}
 	return r, err
 }
