@@ -167,9 +167,9 @@ func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waitin
 // remove deletes a Peering and waits until its gateways and their keys are deleted, so that
 // a new Peering of that name does not reuse them.
 func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
-	err := c.Client.Peerings().Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	err := Delete(ctx, c, "Peering", c.Client.Peerings(), p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	if err != nil {
-		return c.Failed("delete Peering "+p.Name, err)
+		return err
 	}
 	c.deleted(p)
 	return c.untilRemoved(ctx, p, namespace, w)
@@ -179,13 +179,13 @@ func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace stri
 func (c Cluster) untilRemoved(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
 	of := metav1.ListOptions{LabelSelector: peering.Label + "=" + p.Name}
 	return w.Until(ctx, func(ctx context.Context) (string, error) {
-		pods, err := c.Client.Pods(namespace).List(ctx, of)
+		pods, err := List(ctx, c, "the gateways' pods", c.Client.Pods(namespace), of)
 		if err != nil {
-			return "", c.Failed("read the gateways' pods", err)
+			return "", err
 		}
-		keys, err := c.Client.Secrets(namespace).List(ctx, of)
+		keys, err := List(ctx, c, "the gateways' Secrets", c.Client.Secrets(namespace), of)
 		if err != nil {
-			return "", c.Failed("read the gateways' Secrets", err)
+			return "", err
 		}
 		if left := len(pods.Items) + len(keys.Items); left > 0 {
 			return fmt.Sprintf("%d pods and Secrets of the deleted Peering %s remain in namespace %s", left, p.Name, namespace), nil

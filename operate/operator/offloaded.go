@@ -45,7 +45,7 @@ func (r *Report) readOffload(ctx context.Context, c Cluster) error {
 			is.Unread, err = "the account may not read it", nil
 		}
 		if err != nil {
-			return c.Failed("read what is offloaded", err)
+			return err
 		}
 		r.Peerings[i].Offload = is
 	}
@@ -61,7 +61,7 @@ func readOffload(ctx context.Context, c Cluster, p *v1alpha1.Peering) (*OffloadR
 		o.Lent = p.Spec.Lend.Namespaces
 	}
 	for _, namespace := range o.Lent {
-		pods, err := c.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + p.Name})
+		pods, err := List(ctx, c, "the pods of namespace "+namespace, c.Client.Pods(namespace), metav1.ListOptions{LabelSelector: translate.PeeringLabel + "=" + p.Name})
 		if err != nil {
 			return o, err
 		}
@@ -72,16 +72,18 @@ func readOffload(ctx context.Context, c Cluster, p *v1alpha1.Peering) (*OffloadR
 	if o.Node == "" {
 		return o, nil
 	}
-	node, err := c.Client.Nodes().Get(ctx, o.Node, metav1.GetOptions{})
+	within, cancel := c.within(ctx)
+	defer cancel()
+	node, err := c.Client.Nodes().Get(within, o.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return o, nil
 	}
 	if err != nil {
-		return o, err
+		return o, c.Failed("read node "+o.Node, err)
 	}
 	o.Offered = node.Status.Allocatable
 	o.Ready = string(agents.NodeReady(node))
-	pods, err := c.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.Node})
+	pods, err := List(ctx, c, "the pods of node "+o.Node, c.Client.Pods(""), metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.Node})
 	if err != nil {
 		return o, err
 	}
