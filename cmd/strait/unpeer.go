@@ -76,7 +76,7 @@ func (f *unpeerCommand) run(cmd *cobra.Command, name string) error {
 	if err := f.consent.ask(cmd, fmt.Sprintf("Delete Peering %s in %s%s? Connections between the clusters end at once.", name, local.Name, also)); err != nil {
 		return err
 	}
-	var result separated
+	result := separated{Deleted: []deletedPeering{}}
 	for _, c := range []*operator.Cluster{&local, remote} {
 		if c != nil {
 			c.Changed = func(change operator.Change) {

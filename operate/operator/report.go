@@ -81,7 +81,7 @@ type Range struct {
 // buildReport builds the report of a cluster's peerings: of those with these names, or of
 // all. A missing Peering is an error.
 func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, reports []v1alpha1.GatewayReport, names []string, now time.Time) (*Report, error) {
-	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []PeeringReport{}}
+	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: append([]v1alpha1.CIDR{}, n.Status.PodCIDRs...), Peerings: []PeeringReport{}}
 	for _, name := range names {
 		if named(all, name) == nil {
 			return nil, noPeering(name, all)

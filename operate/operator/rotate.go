@@ -52,7 +52,7 @@ func RotateKeys(ctx context.Context, c Cluster, name string, w Waiting) (*Rotate
 		if err != nil {
 			return "", err
 		}
-		r.Gateways = nil
+		r.Gateways = []GatewayKey{}
 		for _, g := range is.Status.Gateways {
 			r.Gateways = append(r.Gateways, GatewayKey{g.Name, g.PublicKey, g.KeyGeneration})
 		}
