@@ -366,7 +366,8 @@ func TestWhatIsSaidOfTwoClusters(t *testing.T) {
 		want   string
 	}{
 		{"nothing in common", func(f *facts) { f.network = networkOf("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be mapped to 10."}, // the external ranges are alike
-		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be mapped to 10.64.0.0/16, one to one"},
+		{"pod CIDRs that are free", func(f *facts) { f.network = networkOf("10.5.0.0/16") }, "info STRAIT-U002 10.5.0.0/16 will be mapped to 10.64.0.0/16, one to one; with --keep-addresses it keeps its addresses"},
+		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be mapped to 10.64.0.0/16, one to one: 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16"},
 		{"no room", func(f *facts) { f.network = networkOf("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 cannot be mapped"},
 		{"the same cluster", func(f *facts) { f.systemUID = "1" }, "error STRAIT-U004 both are the same cluster"},
 		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks differ by 1m0s"},

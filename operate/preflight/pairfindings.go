@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func pairFindings(local, remote *facts) (all []findings.Finding) {
 const planned = "(planned)"
 
 // mappingFindings returns the findings about the mapping of one cluster's CIDRs in the
-// other.
+// other, by a Peering that lists none of them, as strait peer and strait accept create it.
 func mappingFindings(by, of *facts) []findings.Finding {
 	subject := of.name + " mapped in " + by.name
 	if by.network == nil || of.network == nil {
@@ -47,19 +48,20 @@ func mappingFindings(by, of *facts) []findings.Finding {
 	for _, cidr := range slices.Concat(of.network.Status.PodCIDRs, of.network.Spec.ExternalCIDRs) {
 		ranges = append(ranges, v1alpha1.RemotePrefix{CIDR: cidr})
 	}
-	views, err := allocation.Preview(by.network, nil, nil, planned, ranges, func(v1alpha1.CIDR) bool { return true })
-	if err != nil {
+	views, err := allocation.Preview(by.network, nil, nil, planned, ranges, func(v1alpha1.CIDR) bool { return false })
+	kept, err2 := allocation.Preview(by.network, nil, nil, planned, ranges, func(v1alpha1.CIDR) bool { return true })
+	if err := cmp.Or(err, err2); err != nil {
 		return []findings.Finding{findings.New("STRAIT-U002", findings.Skipped, subject, "%v", err)}
 	}
 	var all []findings.Finding
-	for _, v := range views {
+	for i, v := range views {
 		switch {
 		case v.SeenAs == "":
 			all = append(all, findings.New("STRAIT-U002", findings.Error, subject, "%s cannot be mapped: %s", v.CIDR, v.Reason))
-		case v.SeenAs != v.CIDR:
-			all = append(all, findings.New("STRAIT-U002", findings.Info, subject, "%s will be mapped to %s, one to one: %s", v.CIDR, v.SeenAs, v.Reason))
+		case kept[i].SeenAs == v.CIDR:
+			all = append(all, findings.New("STRAIT-U002", findings.Info, subject, "%s will be mapped to %s, one to one; with --keep-addresses it keeps its addresses", v.CIDR, v.SeenAs))
 		default:
-			all = append(all, findings.New("STRAIT-U002", findings.OK, subject, "%s is mapped to itself", v.CIDR))
+			all = append(all, findings.New("STRAIT-U002", findings.Info, subject, "%s will be mapped to %s, one to one: %s", v.CIDR, v.SeenAs, kept[i].Reason))
 		}
 	}
 	return all
