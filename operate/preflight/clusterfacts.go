@@ -106,8 +106,9 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	if is, err := c.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{}); note(aboutStrait, err) {
 		f.installed = is
 	}
-	if image, err := agents.Image(ctx, c.Client); err == nil { // an error means that there is none
-		f.image = image
+	image, err := agents.Image(ctx, c.Client) // other errors mean that there is none
+	if f.image = image; apierrors.IsForbidden(err) {
+		f.denied[aboutStrait] = err
 	}
 	if list, err := c.Client.DaemonSets("").List(ctx, metav1.ListOptions{}); note(aboutDaemonSets, err) {
 		f.daemonSets = list.Items

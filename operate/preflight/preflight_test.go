@@ -78,6 +78,12 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	if got := text(all); !strings.Contains(got, "skipped STRAIT-C004") || !strings.Contains(got, "skipped STRAIT-C010") || !strings.Contains(got, "error STRAIT-C012") || strings.Contains(got, "warning") {
 		t.Errorf("for an account without permissions:\n%s", got)
 	}
+	noPods := clusterOf(t, "no-pods", cluster.ServiceAccount(t, "default", "no-pods", []byte("kind: ClusterRole\nrules: [{apiGroups: [strait.dev], resources: [clusternetworks], verbs: [get]}]\n")))
+	all, err = Run(t.Context(), Options{Local: noPods, NoPods: true})
+	must(t, err)
+	if got := text(all); !strings.Contains(got, "skipped STRAIT-C010 ClusterNetworks and pods cannot be read") {
+		t.Errorf("for an account that may not list pods:\n%s", got)
+	}
 }
 
 // The remedy for CIDRs that are not detected is the spec of the ClusterNetwork.
