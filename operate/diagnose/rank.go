@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/operate/findings"
 	"strait.dev/strait/operate/operator"
 	"strait.dev/strait/operate/verify"
@@ -187,7 +188,7 @@ func stages(cluster string, p *operator.PeeringReport, broken map[int]bool) (all
 var remedies = map[string]string{
 	"cluster-network": "Set the CIDRs with the chart's value clusterNetwork.",
 	"ranges":          "Set seenAs in the Peering to a free CIDR.",
-	"gateways":        "Look at the gateway's pod in namespace strait-system with kubectl describe: an event says why it does not run.",
+	"gateways":        "Look at the gateway's pod with kubectl describe pods --namespace " + install.GatewayNamespace + ": an event says why it does not run.",
 	"endpoint":        "Set spec.gateway.service.type to NodePort or LoadBalancer in one of the clusters.",
 	"handshake":       "Allow UDP to the endpoint in firewalls and security groups, and check that each cluster has the other's public key.",
 	"probes":          "Check that the gateways of both clusters run, and that UDP passes in both directions.",
