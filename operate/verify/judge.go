@@ -32,7 +32,11 @@ func judge(p planned, r endpoint.Result, mtu int) Check {
 
 // cause returns the probable cause of a failure and its remedy.
 func cause(p planned, r endpoint.Result) (cause, remedy string) {
-	follow := fmt.Sprintf("run again with --keep, and find the hop with strait trace NAMESPACE/%s '->' %v --protocol %s", p.agent, p.probe.To, p.probe.Protocol)
+	to := p.probe.To.String()
+	if p.probe.Protocol == endpoint.ICMP { // which has no ports
+		to = p.probe.To.Addr().String()
+	}
+	follow := fmt.Sprintf("run again with --keep, and find the hop with strait trace NAMESPACE/%s '->' %s --protocol %s", p.agent, to, p.probe.Protocol)
 	large := p.What == "udp mtu" || p.What == "icmp mtu" || p.What == "tcp mtu"
 	service := len(p.Destination) > 7 && p.Destination[:7] == "Service"
 	switch r.Failure {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"flag"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -160,6 +161,16 @@ func TestEveryFailureHasACauseAndARemedy(t *testing.T) {
 					t.Errorf("%s of %s to %s: %+v", failure, column, destination, c)
 				}
 			}
+		}
+	}
+}
+
+// strait trace refuses a port with ICMP.
+func TestTheTraceOfAFailureHasAPortIfItsProtocolHas(t *testing.T) {
+	for protocol, want := range map[endpoint.Protocol]string{endpoint.ICMP: "'->' 10.71.2.9 --protocol icmp", endpoint.UDP: "'->' 10.71.2.9:6099 --protocol udp"} {
+		c := planned{Check: Check{What: string(protocol) + " 64"}, agent: "pod-gateway", probe: endpoint.Check{Protocol: protocol, To: netip.MustParseAddrPort("10.71.2.9:6099")}}
+		if is := judge(c, failed(endpoint.Timeout, "it"), 1370); !strings.HasSuffix(is.Remedy, want) {
+			t.Errorf("%s: remedy %q, want %q", protocol, is.Remedy, want)
 		}
 	}
 }
