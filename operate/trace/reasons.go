@@ -73,7 +73,7 @@ var remedies = map[string]string{
 	"no_node":                 "check the pod and its node: kubectl get pods -A -o wide, kubectl get nodeattachments; no node has the address",
 	"gateway_port":            "use another destination: the gateway itself answers only pings and the probes of nodes",
 	"echo_budget":             "send fewer pings to the gateway: at most 100 per second from a node and its pods",
-	"probe_budget":            "check for two node helpers on that node: it sends more than 20 probes per second",
+	"probe_budget":            "check for two node helpers on that node: it sends more than 25 probes per second",
 	"probe_malformed":         "check which process of the node sends to UDP port 6095 of the gateway",
 	"fragment_memory":         "check for a flood of fragments, or for packet loss: datagrams of masqueraded sources wait for all their fragments",
 	"fragment_overlap":        malformed,
