@@ -166,6 +166,9 @@ func (s *site) event(e *corev1.Event) any {
 
 func (s *site) status(ctx context.Context) {
 	report, err := operator.ReadReport(ctx, s.Cluster, nil)
+	if err == nil {
+		report, err = s.withoutSecrets(report)
+	}
 	if err != nil {
 		s.recordMissing("status.json", err)
 		return
@@ -177,7 +180,16 @@ func (s *site) status(ctx context.Context) {
 		s.recordMissing("status.txt", err)
 		return
 	}
-	s.put("status.txt", s.scanner.redact([]byte(text.String())))
+	s.put("status.txt", []byte(text.String()))
+}
+
+// withoutSecrets redacts a report, which the summary and the index contain too.
+func (s *site) withoutSecrets(r *operator.Report) (is *operator.Report, err error) {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(s.scanner.redact(text), &is)
+	}
+	return is, err
 }
 
 // put adds a file. It is safe for concurrent use, like recordMissing and note.

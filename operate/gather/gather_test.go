@@ -95,7 +95,11 @@ func installed(t *testing.T, cluster *fakekube.Server) *client.Client {
 	must(t, err)
 	p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", Annotations: annotated}, Spec: v1alpha1.PeeringSpec{
 		ClusterID: "b", Peers: []v1alpha1.Peer{{Name: "a-0", PublicKey: v1alpha1.PublicKey(key(1)), PresharedKeySecretName: "b-psk"}}}}
-	_, err = c.Peerings().Apply(t.Context(), p, "test")
+	applied, err := c.Peerings().Apply(t.Context(), p, "test")
+	must(t, err)
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Failed", Message: everySecret(),
+		ObservedGeneration: applied.Generation, LastTransitionTime: metav1.NewTime(noon)}}
+	_, err = c.Peerings().ApplyStatus(t.Context(), p, "test")
 	must(t, err)
 	data := map[string][]byte{}
 	for name, secret := range planted {
