@@ -209,8 +209,14 @@ func TestKubeDNSForwardsTheZoneWithAStubDomain(t *testing.T) {
 	if len(plan.Changes) > 0 {
 		t.Errorf("planned: %v", objectsOf(plan))
 	}
+	if _, err = PlanRemove(t.Context(), cluster.Client, inKubeSystem); err == nil || !strings.Contains(err.Error(), "remove the zone from stubDomains in ConfigMap kube-dns") {
+		t.Errorf("removal: %v", err)
+	}
 
 	_, cluster = clusterWith(t, d, stub(`{"example.org": ["192.0.2.53"]}`))
+	if plan, err = PlanRemove(t.Context(), cluster.Client, inKubeSystem); err != nil || len(plan.Changes) > 0 {
+		t.Errorf("removal of nothing: %+v, %v", plan, err)
+	}
 	_, err = PlanConfigure(t.Context(), cluster.Client, inKubeSystem)
 	if err == nil || !strings.Contains(err.Error(), `stubDomains: '{"clusterset.local":["CLUSTER-IP"],"example.org":["192.0.2.53"]}' in ConfigMap kube-dns`) {
 		t.Errorf("not configured: %v", err)

@@ -67,7 +67,7 @@ func PlanConfigure(ctx context.Context, c *client.Client, o Options) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{CoreDNS: is}
+	p := &Plan{CoreDNS: is, Changes: []Change{}}
 	may, err := c.MayRead(ctx, is.Namespace, is.Account, mcsv1beta1.GroupName, imports)
 	if err != nil {
 		return nil, fmt.Errorf("check the permissions of CoreDNS: %w", err)
@@ -95,10 +95,16 @@ func PlanConfigure(ctx context.Context, c *client.Client, o Options) (*Plan, err
 // PlanRemove returns the changes that revert those of PlanConfigure, none if there are none.
 func PlanRemove(ctx context.Context, c *client.Client, o Options) (*Plan, error) {
 	is, err := Find(ctx, c, o)
-	if err != nil {
+	var other *otherServer
+	switch {
+	case errors.As(err, &other) && other.forwards() != "":
+		return nil, fmt.Errorf("Deployment %s forwards %s to %s; remove the zone from %s in ConfigMap %s", other.deployment, Zone, other.forwards(), stubDomainsKey, kubeDNS)
+	case errors.As(err, &other):
+		return &Plan{Changes: []Change{}}, nil
+	case err != nil:
 		return nil, err
 	}
-	p := &Plan{CoreDNS: is}
+	p := &Plan{CoreDNS: is, Changes: []Change{}}
 	for _, l := range is.locals {
 		change, err := l.change(func(text string) (string, error) { return RemoveForward(text), nil })
 		if err != nil {
