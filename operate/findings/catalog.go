@@ -53,9 +53,9 @@ var Catalog = map[string]Check{
 	"STRAIT-D003": {"names in clusterset.local", "Run strait dns configure, and wait up to 3 minutes until CoreDNS has read its configuration."},
 
 	"STRAIT-L001": {"Strait's custom resources", "To remove the CustomResourceDefinitions and all their objects, run kubectl delete crd --selector app.kubernetes.io/part-of=strait."},
-	"STRAIT-L002": {"cluster-wide RBAC", "Remove the ClusterRoles and ClusterRoleBindings with kubectl delete."},
+	"STRAIT-L002": {"cluster-wide RBAC", "Remove strait-coredns with strait dns remove, and other ClusterRoles and ClusterRoleBindings with kubectl delete."},
 	"STRAIT-L003": {"namespaces", "Remove the namespaces with kubectl delete namespace."},
-	"STRAIT-L004": {"Strait's objects in namespaces", "Remove them with kubectl delete."},
+	"STRAIT-L004": {"Strait's objects in namespaces", "Remove what is offloaded with strait unborrow and strait unlend, and the rest with kubectl delete."},
 	"STRAIT-L005": {"links on the node", "Run strait node --remove on the node, or reboot it."},
 	"STRAIT-L006": {"routes and rules on the node", "Run strait node --remove on the node, or reboot it."},
 	"STRAIT-L007": {"nftables table on the node", "Run strait node --remove on the node, or reboot it."},
