@@ -63,7 +63,7 @@ func objects(folder fs.FS) (string, error) {
 	}
 	p := &page{types: map[string]*schema{}}
 	p.WriteString("# Objects\n\nGenerated from the CustomResourceDefinitions by `make generate`. In a cluster, `kubectl explain peering.spec` prints the same text.\n\n" +
-		"All resources are cluster-scoped. An empty list means none, never any. The API server validates single objects by the rules listed here; there is no webhook. The controller checks rules that involve several objects, and reports violations in conditions.\n")
+		"An empty list means none, never any. The API server validates single objects by the rules listed here; there is no webhook. The controller checks rules that involve several objects, and reports violations in conditions.\n")
 	var kinds []definition
 	for _, file := range files {
 		text, err := fs.ReadFile(folder, file)
@@ -120,7 +120,7 @@ func (p *page) kind(d *definition) {
 		if len(d.Spec.Names.ShortNames) > 0 {
 			fmt.Fprintf(p, " or `%s`", strings.Join(d.Spec.Names.ShortNames, "`, `"))
 		}
-		fmt.Fprintf(p, "\n\n%s\n", oneLine(root.Description))
+		fmt.Fprintf(p, ", scope `%s`\n\n%s\n", d.Spec.Scope, oneLine(root.Description))
 		p.ruleList(root)
 		for _, part := range []string{"spec", "status"} {
 			if s := root.Properties[part]; s != nil {
