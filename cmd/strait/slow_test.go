@@ -28,7 +28,7 @@ func TestAnUnresponsiveAPIServerIsReportedAfterTenSeconds(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", kubeconfig(t, map[string]*rest.Config{"silent": {Host: silent(t)}}))
 	fail(t, "",
-		mistake{"no answer", "status --context silent", exitFailed, []string{"context silent: the API server cannot be reached; see whether", "no answer after 10s"}})
+		mistake{"no answer", "status --context silent", exitFailed, []string{"context silent: the API server cannot be reached; check that the context is the right one", "no answer after 10s"}})
 }
 
 func TestACallWaitsForAServer(t *testing.T) {
