@@ -77,6 +77,7 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host, routes *atomic.Pointer[r
 	}
 	d.read = reader{device: d, egress: d.Egress, out: newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)}
 	d.read.try = d.read.fill
+	d.read.look = time.AfterFunc(unsentLook, p.Wake)
 	d.write = writer{device: d, out: newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen), toHost: inbox{host: h}}
 	return d, nil
 }

@@ -443,3 +443,33 @@ func TestPacketsHandedOverAreSentWhenWireGuardSendsAgain(t *testing.T) {
 		t.Errorf("read %d, %v", n, err)
 	}
 }
+
+// They do not wait for ever, and do not keep the goroutine of the link busy meanwhile: the remote gateway may be gone for hours.
+func TestPacketsHandedOverAreDroppedWhenWireGuardSendsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if err := f.device.readOverlay(false); err != nil {
+		t.Fatal(err)
+	}
+	r, looks := &f.device.read, 0
+	r.unsent = maxUnsent
+	const packets = 100
+	for range packets {
+		if reason := f.device.Forward([]byte("handed over")); reason != gateway.NoReason {
+			t.Fatal(reason)
+		}
+		r.fill()
+	}
+	r.waiting = r.waiting.Add(10*unsentLook - unsentWait)
+	r.try = func() bool {
+		looks++
+		return r.fill() || len(f.device.injected.packets[handedOver]) == 0 || looks == 1000
+	}
+	bufs, sizes := buffers(2)
+	if n, err := f.device.Read(bufs, sizes, readOffset); n != 0 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	if dropped := f.device.Egress.Dropped(gateway.TunnelQueue); dropped != packets || looks > 20 {
+		t.Errorf("%d of %d packets are dropped after %d looks", dropped, packets, looks)
+	}
+}

@@ -12,8 +12,12 @@ import (
 // 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
 const maxUnsent = 512
 
-// unsentLook is how often Read checks whether WireGuard sends again while packets that were handed over wait for it.
-const unsentLook = 5 * time.Millisecond
+const (
+	// unsentLook is how often Read checks whether WireGuard sends again while packets that were handed over wait for it.
+	unsentLook = 5 * time.Millisecond
+	// unsentWait is how long they wait at most. Their senders have sent them again by then, or given them up.
+	unsentWait = time.Second
+)
 
 // routing says over which links packets for the remote cluster leave. Immutable.
 type routing struct {
@@ -33,6 +37,19 @@ func (r *routing) share(d *Device) float64 {
 		}
 	}
 	return float64(n) / buckets
+}
+
+// await makes Read look again soon while packets that were handed over wait for WireGuard, and drops them when they have waited
+// for too long.
+func (r *reader) await(now time.Time) {
+	if r.waiting.IsZero() {
+		r.waiting = now
+	}
+	if now.Sub(r.waiting) >= unsentWait {
+		r.egress.CountDropped(gateway.TunnelQueue, uint64(r.device.injected.discard(handedOver)))
+		return
+	}
+	r.look.Reset(unsentLook) // WireGuard does not tell when it sends again
 }
 
 // forward sends a packet of a node into the tunnel: over the link of the remote gateway that owns its destination, else over

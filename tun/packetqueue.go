@@ -66,3 +66,12 @@ func (q *packetQueue) take(bufs [][]byte, sizes []int, offset, most int) (taken,
 	}
 	return taken, handed, len(q.packets[handedOver]) > 0
 }
+
+// discard removes all packets of a kind, and returns their number.
+func (q *packetQueue) discard(kind packetKind) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.packets[kind])
+	q.packets[kind] = nil
+	return n
+}

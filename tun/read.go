@@ -30,6 +30,8 @@ type reader struct {
 	full      bool        // the last Read filled all bufs
 	sent      uint64      // data messages that WireGuard had sent when it was last looked at
 	unsent    int         // packets from nodes since that number changed
+	waiting   time.Time   // since when packets that were handed over wait for it to change; zero: none has waited
+	look      *time.Timer // makes Read look again
 	try       func() bool // fill, created once to avoid an allocation per call
 	out       outbox      // answers, and packets from node to node
 }
@@ -41,15 +43,15 @@ func (r *reader) fill() bool {
 	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
 		if sent := d.window.Sent(); sent != r.sent {
-			r.sent, r.unsent = sent, 0
+			r.sent, r.unsent, r.waiting = sent, 0, time.Time{}
 		}
 		n, handed, waits := d.injected.take(r.bufs, r.sizes, r.offset, maxUnsent-r.unsent)
 		r.n = n
 		r.unsent += handed
+		if waits && r.unsent >= maxUnsent {
+			r.await(time.Now())
+		}
 		if !d.reads.Load() {
-			if waits && n == 0 {
-				time.AfterFunc(unsentLook, d.poller.Wake) // WireGuard does not tell when it sends again
-			}
 			break
 		}
 		r.now, r.peerKnown = time.Now(), d.knowsPeer()
