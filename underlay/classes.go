@@ -275,12 +275,18 @@ func (s *Socket) share(on int) error {
 	return s.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, on) })
 }
 
+// opened returns the queues, nil if there is one. k may be nil.
+func (k *classes) opened() *queues {
+	if k == nil {
+		return nil
+	}
+	return k.queues.Load()
+}
+
 // others returns the sockets of the other classes. k may be nil.
 func (k *classes) others() []*Socket {
-	if k != nil {
-		if all := k.queues.Load(); all != nil {
-			return all.sockets[1:]
-		}
+	if all := k.opened(); all != nil {
+		return all.sockets[1:]
 	}
 	return nil
 }
@@ -296,10 +302,8 @@ func (k *classes) watchQueues(all bool) {
 
 // watched returns what a Poller watches to learn of datagrams for s.
 func (s *Socket) watched() *descriptor {
-	if s.classes != nil && s.classes.queued.Load() {
-		if all := s.classes.queues.Load(); all != nil {
-			return &all.watch
-		}
+	if all := s.classes.opened(); all != nil && s.classes.queued.Load() {
+		return &all.watch
 	}
 	return &s.fd
 }

@@ -136,8 +136,12 @@ func (p *Poller) Remove(s *Socket) error {
 		return os.NewSyscallError("epoll_ctl", unix.ENOENT)
 	}
 	w.sockets = slices.Delete(w.sockets, i, i+1)
-	err := p.control(s.watched(), unix.EPOLL_CTL_DEL, nil)
-	if w.paused && errors.Is(err, unix.ENOENT) {
+	// One of the two is watched. The Receiver may be about to exchange them, and does not know of p any more.
+	err := p.control(&s.fd, unix.EPOLL_CTL_DEL, nil)
+	if all := s.classes.opened(); all != nil {
+		_ = p.control(&all.watch, unix.EPOLL_CTL_DEL, nil)
+	}
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	return err

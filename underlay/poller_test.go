@@ -115,6 +115,25 @@ func TestEveryQueueOfASocketIsWatched(t *testing.T) {
 	}
 }
 
+// A poller whose reader goes away while an overload begins would be woken by each datagram for another one.
+func TestASocketIsRemovedThoughItsQueuesAreAboutToBeWatched(t *testing.T) {
+	t.Parallel()
+	s, _ := classified(t, loopback4, byMessage)
+	p := newPoller(t, s)
+	if !s.classes.direct(sorting, false) {
+		t.Fatal("the kernel does not sort datagrams")
+	}
+	s.classes.queued.Store(true) // the first half of watchQueues
+	if err := p.Remove(s); err != nil {
+		t.Error(err)
+	}
+	sendsTo(t, s)(transport(1, 1452), 1)
+	holds(t, s, 0)
+	if ready(t, p) {
+		t.Error("the kernel tells of a socket that was removed")
+	}
+}
+
 // With a flood, a reader pauses after nearly each batch: 16 queues must not take 16 system calls.
 func TestF19_APollerWatchesAllQueuesByOneSystemCall(t *testing.T) {
 	t.Parallel()
