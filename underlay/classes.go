@@ -291,11 +291,11 @@ func (k *classes) others() []*Socket {
 	return nil
 }
 
-// watchQueues makes the pollers that watch the first socket watch all its queues, or only that. The queues are open.
+// watchQueues makes the poller that watches the first socket watch all its queues, or only that. The queues are open.
 func (k *classes) watchQueues(all bool) {
 	before := k.first.watched()
 	k.queued.Store(all)
-	for _, p := range k.first.pollers() {
+	if p := k.first.watcher.Load(); p != nil {
 		p.exchange(k.first, before)
 	}
 }

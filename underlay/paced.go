@@ -58,7 +58,7 @@ func (k *classes) tick() {
 	defer ticker.Stop()
 	for !k.queued.Load() && k.pacedQueue() != nil {
 		k.paced.due.Store(true)
-		for _, p := range k.first.pollers() {
+		if p := k.first.watcher.Load(); p != nil {
 			p.Wake()
 		}
 		<-ticker.C

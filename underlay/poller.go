@@ -84,10 +84,11 @@ func NewPoller() (*Poller, error) {
 }
 
 // Add watches s until Remove, or until s or the poller is closed. Any goroutine may call it, also during
-// Wait. The caller keeps ownership of s. The error is net.ErrClosed if either is closed. If the kernel
-// refuses to watch s, Wait tries again and reads s meanwhile.
+// Wait. The caller keeps ownership of s, which one poller at a time watches. The error is net.ErrClosed if
+// either is closed. If the kernel refuses to watch s, Wait tries again and reads s meanwhile.
 func (p *Poller) Add(s *Socket) error {
-	if !s.watch(p) {
+	s.watcher.Store(p)
+	if s.fd.closing.Load() {
 		return net.ErrClosed
 	}
 	w := &p.watched
@@ -96,7 +97,7 @@ func (p *Poller) Add(s *Socket) error {
 	if !w.paused {
 		switch err := p.control(s.watched(), unix.EPOLL_CTL_ADD, readable); {
 		case errors.Is(err, net.ErrClosed):
-			s.unwatch(p)
+			s.watcher.CompareAndSwap(p, nil)
 			return err
 		case err != nil:
 			w.paused = true
@@ -127,7 +128,7 @@ func (p *Poller) exchange(s *Socket, before *descriptor) {
 
 // Remove stops watching s.
 func (p *Poller) Remove(s *Socket) error {
-	s.unwatch(p)
+	s.watcher.CompareAndSwap(p, nil)
 	w := &p.watched
 	w.Lock()
 	defer w.Unlock()

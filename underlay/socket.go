@@ -52,16 +52,13 @@ type Socket struct {
 	hash     uint32      // identifies the socket in a Batch's table
 
 	classes   *classes                  // nil: one queue
+	watcher   atomic.Pointer[Poller]    // nil: none watches s
 	fullUntil atomic.Pointer[time.Time] // until then, no Batch waits for space in the send queue
 
 	drops struct {
 		sync.Mutex // protects the fields below
 		seen       uint32
 		total      uint64
-	}
-	watchers struct {
-		sync.Mutex // protects pollers
-		pollers    []*Poller
 	}
 }
 
@@ -210,30 +207,6 @@ func (s *Socket) countDrops(fd int) {
 	}
 }
 
-// watch makes Close wake p. It reports false if s is closed.
-func (s *Socket) watch(p *Poller) bool {
-	s.watchers.Lock()
-	defer s.watchers.Unlock()
-	s.watchers.pollers = slices.DeleteFunc(s.watchers.pollers, func(other *Poller) bool {
-		return other == p || other.closed.Load()
-	})
-	s.watchers.pollers = append(s.watchers.pollers, p)
-	return !s.fd.closing.Load()
-}
-
-func (s *Socket) unwatch(p *Poller) {
-	s.watchers.Lock()
-	defer s.watchers.Unlock()
-	s.watchers.pollers = slices.DeleteFunc(s.watchers.pollers, func(other *Poller) bool { return other == p })
-}
-
-// pollers returns those that watch s.
-func (s *Socket) pollers() []*Poller {
-	s.watchers.Lock()
-	defer s.watchers.Unlock()
-	return slices.Clone(s.watchers.pollers)
-}
-
 // control calls f with the descriptor, unless s is closed.
 func (s *Socket) control(f func(fd int) error) error {
 	if !s.fd.acquire() {
@@ -253,7 +226,7 @@ func (s *Socket) Empty() bool {
 	return err != nil || waiting == 0 && !slices.ContainsFunc(s.classes.others(), func(other *Socket) bool { return !other.Empty() })
 }
 
-// Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
+// Close closes the socket and wakes the Poller that watches it. After that Fill returns net.ErrClosed, and
 // datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed.
 //
 // Its port is free when Close returns: Close waits for the running system calls on s, so it must not be called
@@ -274,11 +247,8 @@ func (s *Socket) close() error {
 		return net.ErrClosed
 	}
 	// The kernel sends no event: it removes a closed socket from epoll before a poller can see it.
-	s.watchers.Lock()
-	defer s.watchers.Unlock()
-	for _, p := range s.watchers.pollers {
+	if p := s.watcher.Swap(nil); p != nil {
 		p.Wake()
 	}
-	s.watchers.pollers = nil
 	return nil
 }
