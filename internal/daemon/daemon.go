@@ -24,7 +24,7 @@ type Daemon struct {
 	log     *slog.Logger
 	fabric  *tun.Fabric
 	rtt     *rttHistogram
-	quiet   quiet // log handler of the fabric
+	quiet   quiet // log handler for what the remote cluster and unknown senders cause
 	started time.Time
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -172,9 +172,10 @@ func (d *Daemon) remoteMTU(announced int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.announced = announced
+	log := slog.New(d.quiet) // the remote cluster may announce another one with each probe
 	mtu, err := deriveMTU(d.config, announced)
 	if err != nil {
-		d.log.Warn("cannot derive the MTU; keeping the previous one", "error", err)
+		log.Warn("cannot derive the MTU; keeping the previous one", "error", err)
 		return
 	}
 	if mtu.Tunnel == d.fabric.Gateway.Table().MTU() {
@@ -186,10 +187,10 @@ func (d *Daemon) remoteMTU(announced int) {
 		err = d.fabric.Refresh()
 	}
 	if err != nil {
-		d.log.Warn("cannot change the MTU; keeping the previous one", "error", err)
+		log.Warn("cannot change the MTU; keeping the previous one", "error", err)
 		return
 	}
-	d.log.Info("inner MTU adapted to the remote cluster and the path", "mtu", mtu.Tunnel, "announced", announced)
+	log.Info("inner MTU adapted to the remote cluster and the path", "mtu", mtu.Tunnel, "announced", announced)
 }
 
 // newTable builds a table and checks that the overlay can send to all nodes.

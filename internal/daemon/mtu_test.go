@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/test/logbuffer"
 )
 
 // Loopback addresses beyond 127.0.0.1 are on no interface's list: they count as
@@ -43,5 +46,26 @@ func TestConfiguredMTUOverridesTheInterfaces(t *testing.T) {
 	c.Overlay.MTU = 1280
 	if m, err := deriveMTU(c, 0); err != nil || m.Overlay != 1280 || m.Tunnel != 1280 {
 		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// The far ends of links say with each probe, 12.5 times a second, which MTU they carry.
+func TestARemoteClusterThatKeepsChangingItsMTUDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	c, err := Load(newBench(t).path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out logbuffer.Buffer
+	d, err := Start(c, Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for i := range 10 * quietBurst {
+		d.remoteMTU(1300 + i%2)
+	}
+	if n := strings.Count(out.String(), "inner MTU adapted"); n < quietBurst || n > 2*quietBurst {
+		t.Errorf("%d lines about %d changes", n, 10*quietBurst)
 	}
 }

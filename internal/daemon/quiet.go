@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/internal/ratelimit"
 )
 
-// Log lines that unauthenticated senders can cause are rate-limited: lines with the same prefix share a bucket of quietBurst,
-// refilled by one every quietEvery.
+// Log lines that the remote cluster and unauthenticated senders can cause are rate-limited: lines with the same prefix share a
+// bucket of quietBurst, refilled by one every quietEvery.
 const (
 	quietBurst   = 20
 	quietEvery   = 3 * time.Second
