@@ -2,7 +2,7 @@ package gateway
 
 import "strait.dev/strait/packet"
 
-// division is how a packet is divided so that the tunnel carries it.
+// division is how a packet is divided so that the next leg carries it.
 type division struct {
 	by      divisor
 	size    int  // bytes of the longest piece; not used by datagrams
@@ -16,23 +16,23 @@ const (
 	uncut        divisor = iota
 	segments             // of TCP, which the sender's kernel left to a network card
 	datagrams            // of UDP, likewise
-	belowMinimum         // fragments of an IPv6 packet that every IPv6 link carries (RFC 8200, section 5), but not this tunnel: the sender would ignore an error
+	belowMinimum         // fragments of an IPv6 packet that every IPv6 link carries (RFC 8200, section 5), but not this leg: the sender would ignore an error
 	fragments
 )
 
-// fit decides how to divide a packet, and completes its checksum if the sender's kernel left that
-// to a network card and the packet stays whole. longest is the length of the longest fragment of a
-// reassembled datagram, which may be fragmented as before; 0: it was not reassembled. fits is false
-// if the tunnel cannot carry the packet.
-func (e *Egress) fit(t *Table, b []byte, ip *packet.IP, longest int, hash uint32) (how division, fits bool) {
+// fit decides how to divide a packet for a leg with an MTU, and completes its checksum if the sender's
+// kernel left that to a network card and the packet stays whole. longest is the length of the longest
+// fragment of a reassembled datagram, which may be fragmented as before; 0: it was not reassembled. fits
+// is false if the leg cannot carry the packet.
+func (e *Egress) fit(mtu int, b []byte, ip *packet.IP, longest int, hash uint32) (how division, fits bool) {
 	if e.datagram != 0 && ip.Proto == packet.ProtoUDP {
 		if longest == 0 {
 			longest = min(len(b), int(ip.Header)+packet.UDPHeaderLen+e.datagram)
 		}
-		return division{by: datagrams}, longest <= t.tunnelMTU
+		return division{by: datagrams}, longest <= mtu
 	}
 	if packet.IsPartial(b, ip) {
-		if size, cwrOnce := e.g.hints.segment(t, b, ip, hash); size != 0 {
+		if size, cwrOnce := e.g.hints.segment(mtu, b, ip, hash); size != 0 {
 			return division{segments, size, cwrOnce}, true
 		}
 		packet.Complete(b, ip)
@@ -41,12 +41,12 @@ func (e *Egress) fit(t *Table, b []byte, ip *packet.IP, longest int, hash uint32
 		longest = len(b)
 	}
 	switch {
-	case longest > t.tunnelMTU && ip.Version == 6 && len(b) <= packet.MinIPv6MTU:
-		return division{by: belowMinimum, size: t.tunnelMTU}, true
-	case longest > t.tunnelMTU && ip.DF:
+	case longest > mtu && ip.Version == 6 && len(b) <= packet.MinIPv6MTU:
+		return division{by: belowMinimum, size: mtu}, true
+	case longest > mtu && ip.DF:
 		return division{}, false
-	case len(b) > t.tunnelMTU:
-		return division{by: fragments, size: min(longest, t.tunnelMTU)}, true
+	case len(b) > mtu:
+		return division{by: fragments, size: min(longest, mtu)}, true
 	}
 	return division{}, true
 }

@@ -184,7 +184,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		return drop(FrameLoop)
 	}
 	if found.to == nil {
-		return e.stay(t, flows, node, from, b, now)
+		return e.stay(t, flows, node, from, b, longest, now)
 	}
 	if ip.TTL <= 1 {
 		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
@@ -198,7 +198,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	r := Result{Verdict: ToTunnel, Owner: owner, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
-	how, fits := e.fit(t, b, ip, longest, r.Hash)
+	how, fits := e.fit(t.tunnelMTU, b, ip, longest, r.Hash)
 	if !fits {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}

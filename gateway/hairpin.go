@@ -8,13 +8,13 @@ import (
 )
 
 // stay processes a packet from a node that is not for the remote cluster: for the gateway
-// itself, or for an external address of this cluster.
-func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now time.Time) Result {
+// itself, or for an external address of this cluster. longest is as for fit.
+func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, longest int, now time.Time) Result {
 	ip := &e.ip
 	to, ok := t.local.Lookup(ip.Dst)
 	switch {
 	case ok && to.internal != nil && to.node != nil, ok && to.masquerade && f != nil && !packet.IsEchoRequest(b, ip):
-		return e.hairpin(t, f, node, from, to, b, now)
+		return e.hairpin(t, f, node, from, to, b, longest, now)
 	case ok && to.node == nil && from != masqueradedSource && !to.proxied:
 		return e.toGateway(t, node, from, to, b, now)
 	}
@@ -33,7 +33,7 @@ type turn struct {
 // gets an external source too, as if it had come from the remote cluster (RFC 4787 REQ-9, RFC
 // 5382 REQ-8). Pods have no external address in this cluster, because the remote cluster
 // chooses how it maps them; their packets are masqueraded.
-func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []byte, now time.Time) Result {
+func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []byte, longest int, now time.Time) Result {
 	ip := &e.ip
 	if ip.TTL <= 1 {
 		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
@@ -41,13 +41,9 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	if reason := from.mayLeave(t.grants(ip.Src)); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
-	segment := 0 // TCP is cut to that, bytes; 0 = it is not cut
-	if packet.IsPartial(b, ip) {
-		if segment = unknownSegment(b, ip, t.overlayMTU); segment == 0 {
-			packet.Complete(b, ip)
-		}
-	}
-	if len(b) > t.overlayMTU && segment == 0 && ip.DF {
+	hash := packet.FlowHash(b, ip)
+	how, fits := e.fit(t.overlayMTU, b, ip, longest, hash)
+	if !fits {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.overlayMTU, now)
 	}
 	find := e.findTurn
@@ -68,15 +64,11 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	packet.DecrementTTL(b, ip)
 	e.g.see(IntoNode, b)
 	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: e.reassembled}
-	switch {
-	case segment != 0:
+	if how.by != uncut {
 		r.Pieces = &e.pieces
-		if !r.Pieces.Segments(b, ip, segment) {
+		if !e.divide(f, b, ip, how, hash) {
 			return drop(UpperHeader)
 		}
-	case len(b) > t.overlayMTU:
-		r.Pieces = &e.pieces
-		r.Pieces.Fragments(b, ip, t.overlayMTU) // IPv4: IPv6 was refused above
 	}
 	return r
 }

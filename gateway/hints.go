@@ -63,25 +63,20 @@ func (h *segmentHints) set(hash uint32, known hint) {
 	h.slot(hash).Store(v)
 }
 
-// segment returns the size in bytes to which a packet with an unfinished checksum is to be
-// cut, 0 if it is to be left whole, and whether CWR belongs on the first segment only.
+// segment returns the size in bytes to which a packet with an unfinished checksum is to be cut for a
+// leg with an MTU, 0 if it is to be left whole, and whether CWR belongs on the first segment only.
 //
 // With classic ECN it does. With AccECN, AE, CWR and ECE are a counter that all segments
 // share, and clearing one bit makes the far end read up to six more marks. The kernel
 // distinguishes the two by the type of the super-packet, which the gateway does not see. If the
 // handshake did not pass here, CWR is copied: for classic ECN that does little harm, because
 // a mark on one segment, which CWR of the next one ends, is still acknowledged once with ECE.
-func (h *segmentHints) segment(t *Table, b []byte, ip *packet.IP, hash uint32) (size int, cwrOnce bool) {
+func (h *segmentHints) segment(mtu int, b []byte, ip *packet.IP, hash uint32) (size int, cwrOnce bool) {
 	known, ok := h.get(hash)
 	if !ok {
-		return unknownSegment(b, ip, t.tunnelMTU), false
+		known.size = packet.MinIPv6MTU
 	}
-	return segmentTo(b, ip, known.size, t.tunnelMTU), known.classicECN
-}
-
-// unknownSegment is segment for a flow without a hint, on a leg with an MTU.
-func unknownSegment(b []byte, ip *packet.IP, mtu int) int {
-	return segmentTo(b, ip, packet.MinIPv6MTU, mtu)
+	return segmentTo(b, ip, known.size, mtu), known.classicECN
 }
 
 // segmentTo returns size, but at most mtu, if a packet is TCP and has to be cut to it, else 0.

@@ -267,6 +267,37 @@ func TestSuperDatagramsAreCutWhereTheirSenderMeant(t *testing.T) {
 	}
 }
 
+// One that stays in the cluster: to a mapped address, and to an external address of the cluster.
+func TestSuperDatagramsThatStayInTheClusterAreCutToo(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		mapped := "10.70.1.9"
+		if w == v6 {
+			mapped = "fd00:70::1:9"
+		}
+		for to, verdict := range map[string]gateway.Verdict{mapped: gateway.ToHost, w.nodeOut: gateway.ToNode} {
+			a := withFlows(t, 100, 10, func(c *config.Gateway) {
+				c.Mappings = []config.Mapping{{External: addr(mapped), Target: addr(w.foreign)}}
+			})
+			const size = 1200
+			sent := counting(3*size + 17)
+			r := a.egress.SuperFrame(node2A.frame(partial(flow{src: w.otherPodA, dst: to, df: true}).udp(sent)), node2A.outer(), size, start)
+			expectVerdict(t, r, verdict)
+			var got []byte
+			for i, b := range pieces(t, r, overlayMTU) {
+				v := receive(t, b) // its checksum is right
+				if n := int(binary.BigEndian.Uint16(v.upper[4:])); n != len(v.upper) || n != 8+min(size, len(sent)-len(got)) {
+					t.Fatalf("datagram %d to %s: %d bytes, %d by its header", i, to, len(v.upper), n)
+				}
+				got = append(got, v.upper[8:]...)
+			}
+			if !bytes.Equal(got, sent) {
+				t.Errorf("to %s: %d bytes became %d others", to, len(sent), len(got))
+			}
+		}
+	}
+}
+
 func TestSuperDatagramsWhosePiecesDoNotFitAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {

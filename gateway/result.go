@@ -10,7 +10,7 @@ const (
 	Drop     Verdict = iota // nothing, except to send an Answer; the drop is counted already
 	ToTunnel                // forward the Pieces of Packet into the tunnel
 	ToNode                  // forward the Pieces of Packet to Node, behind Node.Header
-	ToHost                  // deliver Packet to the gateway's own host stack
+	ToHost                  // deliver the Pieces of Packet to the gateway's own host stack
 )
 
 // Result is the outcome of one packet. All slices alias the packet or the journey's own memory

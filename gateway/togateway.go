@@ -41,7 +41,10 @@ func (t *Table) probeInterval() time.Duration {
 // budget; probes are answered here, and the rest is refused.
 func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now time.Time) Result {
 	ip := &e.ip
+	r := Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: e.reassembled}
 	switch {
+	case to.mapped && e.pieces.Datagrams(b, ip, e.datagram):
+		r.Pieces = &e.pieces
 	case to.mapped:
 		if packet.IsPartial(b, ip) {
 			packet.Complete(b, ip)
@@ -57,7 +60,7 @@ func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now 
 	default:
 		return e.refuseFrom(ip.Dst, node, b, GatewayPort, packet.Prohibited, 0, now)
 	}
-	return Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: e.reassembled}
+	return r
 }
 
 // answerProbe answers a probe of a node with the state of the gateway.

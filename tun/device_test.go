@@ -363,6 +363,28 @@ func TestWriteFragmentsWhatTheNodeLegCannotCarry(t *testing.T) {
 	}
 }
 
+// UDP to a mapped address that the kernel of a node on this machine left unsegmented.
+func TestTheHostGetsTheDatagramsOfASuperDatagram(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	node, mapped := f.node.LocalAddr().(*net.UDPAddr).AddrPort(), netip.MustParseAddrPort("10.70.1.9:53")
+	c := testConfig()
+	c.Overlay.Nodes[0].Underlay = node.Addr()
+	c.Mappings = []config.Mapping{{External: mapped.Addr(), Target: netip.MustParseAddr("192.0.2.77")}}
+	table, err := gateway.NewTable(c, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, f.device.overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.device.gateway.SetTable(table)
+	received := f.device.host.stack.Stats().IP.PacketsReceived
+	before := received.Value()
+	frame := f.frame(packet.AppendUDP(nil, netip.AddrPortFrom(pod, 4000), mapped, make([]byte, 2500)))
+	f.device.read.frame(&f.device.overlay.incoming, frame, 1000, node)
+	if n := received.Value() - before; n != 3 {
+		t.Errorf("the host gets %d packets, want 3", n)
+	}
+}
+
 func TestReadAndWriteDoNotAllocate(t *testing.T) {
 	if raceflag.Enabled {
 		t.Skip("the race detector allocates; run without -race")

@@ -113,11 +113,15 @@ func (r *reader) emit(size int) {
 
 // handOver passes a packet, or its pieces unless nil, to the link that sends them, and counts losses.
 func (r *reader) handOver(to gateway.Exit, whole []byte, pieces *packet.Pieces) {
-	pass := func(ip []byte) {
+	r.each(whole, pieces, func(ip []byte) {
 		if reason := to.Forward(ip); reason != gateway.NoReason {
 			r.egress.CountDropped(reason, 1)
 		}
-	}
+	})
+}
+
+// each calls pass for a packet, or for its pieces unless nil.
+func (r *reader) each(whole []byte, pieces *packet.Pieces, pass func(ip []byte)) {
 	if pieces == nil {
 		pass(whole)
 		return

@@ -133,7 +133,7 @@ func (r *reader) frame(in *incoming, b []byte, size int, from netip.AddrPort) {
 	case gateway.ToNode:
 		r.out.forward(&out)
 	case gateway.ToHost:
-		r.device.host.deliver(out.Packet)
+		r.each(out.Packet, out.Pieces, func(ip []byte) { r.device.host.deliver(ip) })
 	case gateway.Drop:
 		if out.Answer != nil {
 			r.out.answer(&out)
