@@ -13,8 +13,8 @@
 //
 // The files, in the order of the path:
 //
-//	from a node    overlay, incoming: sockets ► device, read: egress ► forward: over which link ► packetqueue: another link's
-//	from a link    write: ingress ► outbox: to nodes ► inbox: to the host
+//	from a node    overlay: sockets ► device, read: egress ► forward: over which link ► packetqueue: another link's
+//	from a link    write: ingress ► outbox: to nodes
 //	the host       host, hostlimits: netstack ► stream: TCP connections between the hosts of a link
 //	a link         link ► wireguard: device and peer ► linkstate: what is known of it ► call, resolve: handshakes
 //	               linkprobes, claim: what the ends tell each other
