@@ -97,3 +97,33 @@ func TestAnOwnPortDeliversNothingToOtherLinks(t *testing.T) {
 		t.Errorf("counted %+v", c)
 	}
 }
+
+// The reader of the port of all links has one of its own, as after an outage of all remote gateways, and receives at full speed.
+func TestAnOwnPortThatIsNeverEmptyDoesNotKeepOtherLinksWaiting(t *testing.T) {
+	t.Parallel()
+	_, peer, one, two := trio(t)
+	one.reopen(t, true)
+	two.reopen(t, false)
+	to := peer.endpoint(t, "127.0.0.1")
+	one.send(t, to, initiation(1001))
+	two.send(t, to, initiation(2002))
+	peer.next(t, 2)
+	s, waiting := one.Bind.(*linkBind).session.Load(), &two.Bind.(*linkBind).session.Load().queue
+	if !s.reads.Load() {
+		t.Fatal("the link does not read the port of all links")
+	}
+	own, err := parseEndpoint(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.own.number).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer.send(t, two.endpoint(t, "127.0.0.1"), transport(2002, 64))
+	untilItHolds(t, s.port.sockets()[0])
+	for range 2 {
+		peer.send(t, own, transport(1001, 64))
+		untilItHolds(t, s.own.sockets()[0])
+		one.next(t, 1)
+	}
+	if _, _, ok := waiting.take(); !ok {
+		t.Error("the datagram of another link is not read")
+	}
+}

@@ -18,6 +18,7 @@ type session struct {
 	link   *linkBind
 	port   *port // of the Mux
 	own    *port // of this session; nil = none
+	turn   bool  // own is read first
 	poller *Poller
 	reads  atomic.Bool // whether this session reads the port
 	queue  messageQueue
@@ -103,7 +104,8 @@ func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint
 
 // try delivers available datagrams, those of the queue first: it was filled before s became the
 // reader. Progress includes datagrams for other sessions, so that a session without its own still
-// returns from Wait to be closed.
+// returns from Wait to be closed. Of two ports, each is read first every other time: one that has
+// delivered something keeps the other from being read.
 func (s *session) try() (progress bool) {
 	for !s.full() {
 		datagram, from, ok := s.queue.take()
@@ -112,11 +114,16 @@ func (s *session) try() (progress bool) {
 		}
 		s.deliver(datagram, from)
 	}
-	own := s.own != nil && s.own.read(s)
-	if s.reads.Load() && s.port.read(s) {
-		return true
+	s.turn = !s.turn
+	for _, own := range [...]bool{s.turn, !s.turn} {
+		switch {
+		case own && s.own != nil:
+			progress = s.own.read(s) || progress
+		case !own && s.reads.Load():
+			progress = s.port.read(s) || progress
+		}
 	}
-	return own || s.count > 0
+	return progress || s.count > 0
 }
 
 func (s *session) full() bool { return s.count == len(s.packets) }
