@@ -12,10 +12,16 @@ import (
 )
 
 // Tracer tells what a table does with packets. It changes no state.
-type Tracer struct{ *Table }
+type Tracer struct {
+	*Table
+	owners *owners
+}
 
-// NewTracer returns the tracer of a table.
-func NewTracer(t *Table) Tracer { return Tracer{t} }
+// NewTracer returns the tracer of a table without owners.
+func NewTracer(t *Table) Tracer { return Tracer{Table: t} }
+
+// Tracer returns the tracer of the current table and owners.
+func (g *Gateway) Tracer() Tracer { return Tracer{g.Table(), g.owners.Load()} }
 
 // Trace is what a table does with a packet, and which of its entries decided that.
 //
@@ -146,6 +152,7 @@ func (t Tracer) TracePacket(b []byte, now time.Time) Trace {
 func (t Tracer) alone() *Gateway {
 	g := New(t.Table)
 	g.traced = true
+	g.owners.Store(t.owners)
 	if t.masqueraded.Size() > 0 {
 		f := NewFlows(FlowsConfig{Flows: 1, FlowsPerSource: 1, Random: rand.NewPCG(0, 0)})
 		f.Use(t.outside)

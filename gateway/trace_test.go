@@ -197,6 +197,21 @@ func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
 	}
 }
 
+// What goes to an address of a remote gateway depends on the link to that.
+func TestATraceKnowsWhichRemoteGatewaysCannotBeReached(t *testing.T) {
+	t.Parallel()
+	a := newA(t)
+	frame := node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil))
+	a.SetOwners(gateway.Owners{addr(v4.podB): nil})
+	if tr := a.Tracer().TraceFrame(frame, node1A.outer(), start); tr.Reason != gateway.OwnerDown {
+		t.Errorf("without a link: %q", tr.Reason)
+	}
+	a.SetOwners(gateway.Owners{addr(v4.podB): exit{}})
+	if tr := a.Tracer().TraceFrame(frame, node1A.outer(), start); tr.Verdict != gateway.ToTunnel {
+		t.Errorf("with a link: %q", tr.Reason)
+	}
+}
+
 func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, configured(t, clusterA), mtus)

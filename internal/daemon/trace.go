@@ -11,7 +11,7 @@ import (
 
 // Trace returns what the gateway would do with a packet.
 func (d *Daemon) Trace(q localsocket.TraceQuestion, now time.Time) (*localsocket.TraceAnswer, error) {
-	a, err := localsocket.TraceTable(d.fabric.Gateway.Table(), q, now)
+	a, err := localsocket.TraceTable(d.fabric.Gateway.Tracer(), q, now)
 	if err != nil {
 		return nil, err
 	}

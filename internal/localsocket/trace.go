@@ -105,7 +105,7 @@ func AskTrace(ctx context.Context, socket string, q TraceQuestion) (*TraceAnswer
 }
 
 // TraceTable returns what a gateway with a table would do with a packet, without clusters and links.
-func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer, error) {
+func TraceTable(t gateway.Tracer, q TraceQuestion, now time.Time) (*TraceAnswer, error) {
 	if err := q.Probe.Check(); err != nil {
 		return nil, err
 	}
@@ -113,14 +113,13 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 	b := q.Probe.Packet()
 	a.Before, _ = gateway.ReadProbe(b)
 	var tr gateway.Trace
-	tracer := gateway.NewTracer(t)
 	if q.FromTunnel {
 		a.MTU = t.OverlayMTU()
-		tr = tracer.TracePacket(b, now)
+		tr = t.TracePacket(b, now)
 	} else {
 		a.MTU = t.MTU()
-		sender := q.sender(tracer)
-		tr = tracer.TraceFrame(tracer.Frame(sender, b), sender.Outer(), now)
+		sender := q.sender(t)
+		tr = t.TraceFrame(t.Frame(sender, b), sender.Outer(), now)
 	}
 	a.Verdict = [...]TraceVerdict{
 		gateway.Drop: TraceDropped, gateway.ToTunnel: TraceToTunnel, gateway.ToNode: TraceToNode, gateway.ToHost: TraceToHost,

@@ -41,7 +41,7 @@ func FuzzTraceQuestion(f *testing.F) {
 		if json.Unmarshal([]byte(text), &q) != nil {
 			return
 		}
-		a, err := TraceTable(table, q, time.Unix(0, 0))
+		a, err := TraceTable(gateway.NewTracer(table), q, time.Unix(0, 0))
 		if err != nil {
 			return
 		}

@@ -168,7 +168,7 @@ func (c *cluster) Gateway(_ context.Context, name string, q localsocket.TraceQue
 	if err != nil {
 		return nil, err
 	}
-	a, err := localsocket.TraceTable(table, q, start)
+	a, err := localsocket.TraceTable(gateway.NewTracer(table), q, start)
 	if err != nil {
 		return nil, err
 	}
