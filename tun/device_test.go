@@ -17,7 +17,9 @@ import (
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
+	"strait.dev/strait/underlay"
 )
 
 // The device under test and the node it exchanges frames with, on loopback:
@@ -405,6 +407,26 @@ func TestReadAndWriteDoNotAllocate(t *testing.T) {
 		f.device.Read(bufs, sizes, readOffset)
 	}); n != 0 {
 		t.Errorf("Read allocates %v times a batch", n)
+	}
+}
+
+// A gateway that this one replaces may have closed its socket of one family, and that of the other not yet.
+func TestTheOverlayListensOnBothFamiliesOrFails(t *testing.T) {
+	t.Parallel()
+	port := ports.Free(t, 1)[0]
+	for _, held := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		other, err := underlay.Listen(netip.AddrPortFrom(held, port), underlay.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := OpenOverlay(OverlayConfig{Geneve: netip.AddrPortFrom(netip.Addr{}, port)})
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("while %v is in use: %v", held, err)
+		}
+		if err == nil {
+			o.Close()
+		}
+		other.Close()
 	}
 }
 

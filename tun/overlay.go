@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
@@ -64,13 +65,16 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 	if !at.Addr().IsValid() {
 		addresses = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 	}
-	var failed error
+	var unsupported error
 	opened := 0
 	for _, a := range addresses {
 		s, err := underlay.Listen(netip.AddrPortFrom(a, at.Port()), options)
-		if err != nil {
-			failed = errors.Join(failed, err)
+		switch {
+		case errors.Is(err, syscall.EAFNOSUPPORT):
+			unsupported = errors.Join(unsupported, err)
 			continue
+		case err != nil:
+			return fmt.Errorf("listen for frames from nodes on %v: %w", at, err)
 		}
 		opened++
 		s.Classify(underlay.BySource)
@@ -80,7 +84,7 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 		}
 	}
 	if opened == 0 {
-		return fmt.Errorf("listen for frames from nodes on %v: %w", at, failed)
+		return fmt.Errorf("listen for frames from nodes on %v: %w", at, unsupported)
 	}
 	return nil
 }
