@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // refuse drops a packet from a node and answers with an ICMP error, unless no error may be
 // sent about the packet or the rate limit is reached.
 func (e *Egress) refuse(t *Table, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
-	from := firstValid(t.internal[index(e.ip.Version)], t.external[index(e.ip.Version)])
+	from := cmp.Or(t.internal[index(e.ip.Version)], t.external[index(e.ip.Version)])
 	return e.refuseFrom(from, node, b, reason, kind, mtu, now)
 }
 
@@ -55,13 +56,6 @@ func mayAnswer(c *Counters, l *limiter, all *ratelimit.Shared, kind packet.Error
 	}
 	c.answers.Add(1)
 	return true
-}
-
-func firstValid(a, b netip.Addr) netip.Addr {
-	if a.IsValid() {
-		return a
-	}
-	return b
 }
 
 // index returns the index of an IP version in the arrays of a Table.

@@ -117,14 +117,6 @@ func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byt
 	return vni, frame, geneveReason[fault]
 }
 
-// buffer returns the memory for a reassembled datagram.
-func (e *Egress) buffer() []byte {
-	if e.whole == nil {
-		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
-	}
-	return e.whole
-}
-
 var geneveReason = [...]Reason{
 	geneve.FaultTruncated: FrameTruncated,
 	geneve.FaultVersion:   GeneveVersion,
@@ -175,7 +167,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	longest := 0 // length of the longest fragment; 0 = not reassembled
 	if from == masqueradedSource && ip.Fragment != packet.Unfragmented {
 		var reason Reason
-		if b, longest, reason = flows.fromNodes.add(&e.Counters, e.buffer(), b, ip, now); b == nil {
+		if b, longest, reason = flows.fromNodes.add(&e.Counters, &e.whole, b, ip, now); b == nil {
 			return drop(reason)
 		}
 		e.reassembled = true

@@ -77,7 +77,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
 		var reason Reason
 		if ip.Fragment != packet.Unfragmented {
-			if b, longest, reason = flows.fromTunnel.add(&i.Counters, i.buffer(), b, ip, now); b == nil {
+			if b, longest, reason = flows.fromTunnel.add(&i.Counters, &i.whole, b, ip, now); b == nil {
 				return drop(reason)
 			}
 			reassembled = true
@@ -142,14 +142,6 @@ func (i *Ingress) readHint(t *Table, b []byte, seen *nat.Map, to *route) Result 
 	}
 	i.learn(t, b)
 	return Result{} // read, not dropped for a reason
-}
-
-// buffer returns the memory for a reassembled datagram.
-func (i *Ingress) buffer() []byte {
-	if i.whole == nil {
-		i.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
-	}
-	return i.whole
 }
 
 // enter translates the packet's addresses for this cluster: the source by seen, the

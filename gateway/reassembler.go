@@ -14,10 +14,10 @@ type reassembler struct {
 	counted    packet.ReassemblyStats // losses counted so far
 }
 
-// add adds a fragment to its datagram. When the datagram is complete, add copies it to buffer,
-// which must hold packet.MaxLen bytes, returns it with the length of its longest fragment, and
-// fills ip from it. Until then whole is nil, and reason is NoReason if the fragment waits.
-func (g *reassembler) add(c *Counters, buffer, b []byte, ip *packet.IP, now time.Time) (whole []byte, longest int, reason Reason) {
+// add adds a fragment to its datagram. When the datagram is complete, add copies it to memory, which
+// it allocates for the first one, returns it with the length of its longest fragment, and fills ip
+// from it. Until then whole is nil, and reason is NoReason if the fragment waits.
+func (g *reassembler) add(c *Counters, memory *[]byte, b []byte, ip *packet.IP, now time.Time) (whole []byte, longest int, reason Reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b, longest, fault := g.reassembly.Add(b, ip, now)
@@ -32,7 +32,10 @@ func (g *reassembler) add(c *Counters, buffer, b []byte, ip *packet.IP, now time
 	if f := packet.Parse(b, ip); f != packet.FaultNone {
 		return nil, 0, reasonOf[f]
 	}
-	return buffer[:copy(buffer, b)], longest, NoReason
+	if *memory == nil {
+		*memory = make([]byte, packet.MaxLen)
+	}
+	return (*memory)[:copy(*memory, b)], longest, NoReason
 }
 
 // expire removes datagrams that have waited too long; the next fragment counts them.
