@@ -82,6 +82,7 @@ type Link struct {
 
 	ends    time.Time // when a removed link no longer receives; protected by the fabric's mu
 	claimed time.Time // when the far end was last told the addresses of this one; of the goroutine that decides
+	wasUp   bool      // at the last settle; likewise
 
 	look chan struct{} // see lookAgain
 	stop context.CancelFunc
@@ -210,17 +211,19 @@ func (l *Link) carries(now time.Time) bool {
 
 // settle logs a change of the link, and reports one.
 func (l *Link) settle(now time.Time) (changed, up bool) {
-	c := l.state.settle(now)
-	if !c.up {
+	p, _ := l.state.copies()
+	up = p.Fit(now) != link.Down
+	changed, l.wasUp = up != l.wasUp, up
+	if !up {
 		l.lookAgain()
 	}
 	switch {
-	case c.changed && c.up:
-		l.wg.log().Info("link is up", "rtt", c.rtt)
-	case c.changed:
-		l.wg.log().Warn("link is down: no probe crosses", "for", c.unproven.Round(time.Millisecond), "received", c.silence.Round(time.Millisecond))
+	case changed && up:
+		l.wg.log().Info("link is up", "rtt", p.RTT)
+	case changed:
+		l.wg.log().Warn("link is down: no probe crosses", "for", now.Sub(p.News).Round(time.Millisecond), "received", now.Sub(l.received()).Round(time.Millisecond))
 	}
-	return c.changed, c.up
+	return changed, up
 }
 
 // setActive notes and logs whether packets from nodes are directed to the link.

@@ -15,7 +15,6 @@ type linkState struct {
 	path     link.Path
 	received time.Time // when the last authenticated packet of the far end arrived
 	heard    time.Time // received at the last tick
-	wasUp    bool      // at the last settle
 	counted  uint64    // bytes that WireGuard had received when last asked, at least 1; 0 = while up
 }
 
@@ -97,22 +96,6 @@ func (s *linkState) crossed(size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.path.Answer(size, now)
-}
-
-// change is the state of a link, compared with that of the last settle.
-type change struct {
-	changed, up            bool
-	rtt, unproven, silence time.Duration // of the last news, since then, and since the last packet
-}
-
-// settle notes whether the link is up.
-func (s *linkState) settle(now time.Time) (c change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.up = s.prober.Fit(now) != link.Down
-	c.changed, s.wasUp = c.up != s.wasUp, c.up
-	c.rtt, c.unproven, c.silence = s.prober.RTT, now.Sub(s.prober.News), now.Sub(s.received)
-	return c
 }
 
 // heardFrom reports whether the link is up, whether the far end has ever sent a probe, and when its last packet arrived.
