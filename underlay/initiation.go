@@ -89,17 +89,18 @@ func network(of netip.Addr) netip.Addr {
 // admit passes an initiation to all links with the public key that it is made for; the one that has
 // the sender as its peer answers. The first MAC, one hash, identifies the key.
 func (p *port) admit(message []byte, from netip.AddrPort, local netip.Addr, s *session) {
-	d := s.link.mux.open.Load().entryFor(message)
-	if d == nil {
+	sessions := s.link.mux.open.Load().expecting(message)
+	if sessions == nil {
 		s.link.mux.unknown.Add(1)
 		return
 	}
 	source, _ := from.MarshalBinary() // never fails
-	proven := d.cookies.CheckMAC2(message, source)
-	switch p.initiations.judge(from.Addr(), d.talksTo(from.Addr()), proven, time.Now()) {
+	cookies := &sessions[0].link.cookies
+	proven := cookies.CheckMAC2(message, source)
+	switch p.initiations.judge(from.Addr(), talkTo(sessions, from.Addr()), proven, time.Now()) {
 	case admitted:
 		sender := p.endpoints.of(from, local)
-		for _, to := range d.sessions {
+		for _, to := range sessions {
 			switch wait := to.link.crossing.Wait(time.Now()); {
 			case wait == 0:
 				p.give(message, sender, to, s)
@@ -109,27 +110,27 @@ func (p *port) admit(message []byte, from netip.AddrPort, local netip.Addr, s *s
 		}
 	case challenged:
 		s.link.mux.initiations.Add(1) // first, so that the count is visible when the cookie arrives
-		p.challenge(d.cookies, message, newEndpoint(from, local), source, s.link.mux)
+		p.challenge(cookies, message, newEndpoint(from, local), source, s.link.mux)
 	case refused:
 		s.link.mux.initiations.Add(1)
 	}
 }
 
-// entryFor returns the key entry of an initiation, nil if there is none.
-func (l *links) entryFor(message []byte) *keyEntry {
+// expecting returns the sessions with the public key that an initiation is made for, nil if there are none.
+func (l *links) expecting(message []byte) []*session {
 	if len(message) == initiationSize {
-		for i := range l.keyEntries {
-			if l.keyEntries[i].cookies.CheckMAC1(message) {
-				return &l.keyEntries[i]
+		for _, sessions := range l.byKey {
+			if sessions[0].link.cookies.CheckMAC1(message) {
+				return sessions
 			}
 		}
 	}
 	return nil
 }
 
-// talksTo reports whether a link of this key last sent to an address.
-func (d *keyEntry) talksTo(address netip.Addr) bool {
-	return slices.ContainsFunc(d.sessions, func(s *session) bool {
+// talkTo reports whether one of the sessions last sent to an address.
+func talkTo(sessions []*session, address netip.Addr) bool {
+	return slices.ContainsFunc(sessions, func(s *session) bool {
 		e := s.link.talksTo.Load()
 		return e != nil && e.DstIP() == address
 	})

@@ -25,7 +25,7 @@ func TestT8_CookiesForForgedAddressesLeaveQueueSpaceForPeers(t *testing.T) {
 	port := o.sessions[0].port
 	for i := range 20_000 {
 		from := newEndpoint(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i%250)}), 51820), netip.Addr{})
-		port.challenge(o.keyEntries[0].cookies, initiation(5), from, from.DstToBytes(), m)
+		port.challenge(&o.byKey[0][0].link.cookies, initiation(5), from, from.DstToBytes(), m)
 	}
 	if !port.sockets()[0].crowded() {
 		t.Error("no cookie waits: this tests nothing")

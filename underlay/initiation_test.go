@@ -199,7 +199,7 @@ func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *
 	m := NewMux(Options{})
 	peer, link := openLink(t, NewMux(Options{}).Link(anyKey, otherKey, nil), 0), openLink(t, m.Link(anyKey, otherKey, nil), 0)
 	at := netip.MustParseAddr("127.0.0.1")
-	talks := func() bool { return m.open.Load().keyEntries[0].talksTo(at) }
+	talks := func() bool { return talkTo(m.open.Load().byKey[0], at) }
 	link.send(t, peer.endpoint(t, at.String()), wireguard(messageCookie, 64, 4, 1))
 	if talks() {
 		t.Error("a cookie makes an unknown sender known")

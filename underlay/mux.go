@@ -107,14 +107,8 @@ func (m *Mux) allOverflows() uint64 {
 
 // links are the open links.
 type links struct {
-	sessions   []*session // in the order of opening
-	keyEntries []keyEntry // the same sessions, by key
-}
-
-// keyEntry holds the sessions of one public key and checks the MACs of initiations to it.
-type keyEntry struct {
-	cookies  *device.CookieChecker // that of the first session
-	sessions []*session
+	sessions []*session   // in the order of opening
+	byKey    [][]*session // the same, those with the same public key together; the first checks MACs
 }
 
 // sessions returns the open sessions in the order of opening. The first reads.
@@ -122,15 +116,12 @@ func (m *Mux) sessions() []*session { return m.open.Load().sessions }
 
 func (m *Mux) setSessions(sessions []*session) {
 	o := &links{sessions: sessions}
-	at := make(map[device.NoisePublicKey]int)
 	for _, s := range sessions {
-		i, ok := at[s.link.own]
-		if !ok {
-			i = len(o.keyEntries)
-			at[s.link.own] = i
-			o.keyEntries = append(o.keyEntries, keyEntry{cookies: &s.link.cookies})
+		i := slices.IndexFunc(o.byKey, func(of []*session) bool { return of[0].link.own == s.link.own })
+		if i < 0 {
+			i, o.byKey = len(o.byKey), append(o.byKey, nil)
 		}
-		o.keyEntries[i].sessions = append(o.keyEntries[i].sessions, s)
+		o.byKey[i] = append(o.byKey[i], s)
 	}
 	m.open.Store(o)
 }
