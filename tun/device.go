@@ -55,14 +55,6 @@ type Device struct {
 // began is the origin of Device.received.
 var began = time.Now()
 
-// lastReceived returns when the last packet of the peer arrived; zero = never.
-func (d *Device) lastReceived() time.Time {
-	if since := d.received.Load(); since != 0 {
-		return began.Add(time.Duration(since))
-	}
-	return time.Time{}
-}
-
 // newDevice returns a device that does not read the overlay.
 func newDevice(g *gateway.Gateway, o *Overlay, h *Host, routes *atomic.Pointer[routing]) (*Device, error) {
 	p, err := underlay.NewPoller()

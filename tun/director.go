@@ -140,16 +140,6 @@ func (d *director) read(to *Device) {
 	d.reader = to
 }
 
-// deviceOf returns the device for a packet from the host to an address outside: that of the remote gateway
-// that owns it, else that of the flow. Nil: there is none.
-func (d *director) deviceOf(dst netip.Addr, flow uint32) *Device {
-	if owner, owned := d.gateway.Owner(dst); owned {
-		of, _ := owner.(*Device)
-		return of
-	}
-	return d.routing.Load().device(flow)
-}
-
 // close ends elections.
 func (d *director) close() {
 	d.mu.Lock()

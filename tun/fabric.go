@@ -280,15 +280,19 @@ func (f *Fabric) closeEnded(now time.Time) {
 }
 
 // deviceFor returns the device for a packet from the host: for link addresses that of the link between
-// them, for an address that a remote gateway owns that of its link, else that of the flow.
+// them, for an address that a remote gateway owns that of its link, else that of the flow. Nil: there is none.
 func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
-	if !dst.IsLinkLocalUnicast() {
-		return f.director.deviceOf(dst, flow)
+	if dst.IsLinkLocalUnicast() {
+		if l := f.links.between(src, dst); l != nil {
+			return l.tun
+		}
+		return nil
 	}
-	if l := f.links.between(src, dst); l != nil {
-		return l.tun
+	if owner, owned := f.Gateway.Owner(dst); owned {
+		of, _ := owner.(*Device)
+		return of
 	}
-	return nil
+	return f.director.routing.Load().device(flow)
 }
 
 // Leave makes all further probes and answers tell the far ends and the nodes that this gateway is

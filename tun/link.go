@@ -155,11 +155,11 @@ func (l *Link) contactable() bool {
 
 // received returns when the last packet of the far end arrived, by the clock of links; zero = never.
 func (l *Link) received() time.Time {
-	last := l.tun.lastReceived()
-	if last.IsZero() {
-		return last
+	since := l.tun.received.Load()
+	if since == 0 {
+		return time.Time{}
 	}
-	return l.clock.converted(last)
+	return l.clock.converted(began.Add(time.Duration(since)))
 }
 
 // linkList is the links of a gateway, in order of preference. Safe for concurrent use.

@@ -37,15 +37,10 @@ func (s *nodeState) update(now time.Time) {
 	}
 	if s.gateway.SetState(state, time.Now().Add(clockPause)) {
 		batch := underlay.NewBatch(restateBatch)
-		s.gateway.Restate(time.Now(), s.sendAgain(batch))
+		batch.NeverWait() // a node that this does not reach probes again soon
+		s.gateway.Restate(time.Now(), func(r gateway.Result) {
+			s.overlay.send(s.overlay.tapping.now.Load(), batch, &r, r.AnswerHeader, r.Answer)
+		})
 		batch.Flush()
-	}
-}
-
-// sendAgain returns a function that adds another answer to a batch.
-func (s *nodeState) sendAgain(batch *underlay.Batch) func(gateway.Result) {
-	batch.NeverWait() // a node that this does not reach probes again soon
-	return func(r gateway.Result) {
-		s.overlay.send(s.overlay.tapping.now.Load(), batch, &r, r.AnswerHeader, r.Answer)
 	}
 }

@@ -158,7 +158,7 @@ func (k *classes) review(now time.Time, full bool) {
 		}
 		k.calm = now
 	case k.phase == sorting && calm >= spreadCalm:
-		if k.gather() {
+		if k.direct(draining, k.paced.on) {
 			k.calm = now
 		}
 	case k.phase == draining && calm >= spreadDrain && k.drained():
@@ -174,9 +174,6 @@ func (k *classes) spread() bool {
 	k.watchQueues(true)
 	return true
 }
-
-// gather puts all datagrams in the first queue, but those that are paced. It reports whether it could.
-func (k *classes) gather() bool { return k.direct(draining, k.paced.on) }
 
 // drained reports whether the queues are empty that receive nothing any more.
 func (k *classes) drained() bool {
