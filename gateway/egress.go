@@ -165,7 +165,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		return drop(strangeSource(ip, SpoofedSource))
 	}
 	longest := 0 // length of the longest fragment; 0 = not reassembled
-	if from == masqueradedSource && ip.Fragment != packet.Unfragmented {
+	if ip.Fragment != packet.Unfragmented && (from == masqueradedSource || found.to == nil && turnsByPort(t, flows, from, ip.Dst)) {
 		var reason Reason
 		if b, longest, reason = flows.fromNodes.add(&e.Counters, &e.whole, b, ip, now); b == nil {
 			return drop(reason)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/netip"
 	"time"
 
 	"strait.dev/strait/nat"
@@ -19,6 +20,12 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, lon
 		return e.toGateway(t, node, from, to, b, now)
 	}
 	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
+}
+
+// turnsByPort reports whether a packet that stays in the cluster is hairpinned to or from an endpoint of a masqueraded flow.
+func turnsByPort(t *Table, f *Flows, from *route, dst netip.Addr) bool {
+	to, ok := t.local.Lookup(dst)
+	return ok && f != nil && (to.masquerade || to.internal != nil && from.external == nil)
 }
 
 // turn is the translation of a hairpinned packet: on each side by a prefix map, or to the

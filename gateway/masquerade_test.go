@@ -342,6 +342,29 @@ func TestRFC4787REQ14_MasqueradedFragmentsPassInAnyOrderInBothDirections(t *test
 	}
 }
 
+// Pods have no external address in their own cluster, so their packets to one of it are masqueraded too.
+func TestRFC4787REQ14_HairpinnedFragmentsOfPodsPassInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		a := withFlows(t, 16, 16)
+		f := flow{src: w.podA, dst: w.nodeOut, from: 5555, proto: packet.ProtoUDP}
+		whole := read(t, f.udp(counting(2400))).upper
+		for _, order := range [][]int{{0, 1}, {1, 0}} {
+			parts := [][]byte{f.piece(0, true, whole[:1200]), f.piece(1200, false, whole[1200:])}
+			expectDropSilently(t, a.fromNode(parts[order[0]]))
+			r := a.fromNode(parts[order[1]])
+			expectVerdict(t, r, gateway.ToNode)
+			left := pieces(t, r, overlayMTU)
+			for _, b := range left {
+				expect(t, b, w.gateOut, w.node, 63)
+			}
+			if got, last := reassemble(t, left, 0); !last || !bytes.Equal(got[8:], counting(2400)) {
+				t.Fatalf("%v: %d bytes became something else", order, len(got))
+			}
+		}
+	}
+}
+
 // The caller of a journey has to copy the packets that lie in the journey's memory.
 func TestOnlyReassembledPacketsAreMarkedSo(t *testing.T) {
 	t.Parallel()
