@@ -53,6 +53,30 @@ func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	}
 }
 
+// Each change builds a table, writes a log line and makes all nodes change their routes, and a far end sends 12 probes a second.
+func TestT10_AFarEndThatChangesItsMTUAllTheTimeChangesItSeldom(t *testing.T) {
+	t.Parallel()
+	var announced []int
+	l := &Link{}
+	m := &mtus{links: new(linkList), announce: func(mtu int) { announced = append(announced, mtu) }}
+	m.links.set([]*Link{l})
+	now := time.Unix(1000, 0)
+	const minutes = 10
+	for tick := range minutes * time.Minute / link.Interval {
+		l.state.prober.Last.MTU = uint16(1300 + tick%100)
+		m.update(now.Add(tick * link.Interval))
+	}
+	if most := mtuBurst + int(minutes*time.Minute/mtuInterval); len(announced) < most-1 || len(announced) > most {
+		t.Errorf("%d changes in %d minutes, want %d", len(announced), minutes, most)
+	}
+	// What it says in the end counts.
+	l.state.prober.Last.MTU = 1234
+	m.update(now.Add(minutes*time.Minute + mtuInterval))
+	if last := announced[len(announced)-1]; last != 1234 {
+		t.Errorf("in effect is %d", last)
+	}
+}
+
 // heldSettings are settings of WireGuard that do not end until they are released. WireGuard holds the lock of its settings
 // while it reads them.
 type heldSettings struct{ read, release chan struct{} }

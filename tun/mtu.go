@@ -6,7 +6,15 @@ import (
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/link"
+)
+
+// The inner MTU changes mtuBurst times at once, and then once per mtuInterval: the far end may announce another one in each
+// probe, and each change builds a table, and makes all nodes change their routes.
+const (
+	mtuInterval = 10 * time.Second
+	mtuBurst    = 8
 )
 
 // mtus are the inner MTUs that the links of a gateway teach: what its far ends announce, and what the paths to them carry.
@@ -17,7 +25,10 @@ type mtus struct {
 	announce func(mtu int) // nil: no caller wants to know
 
 	limit atomic.Int64 // largest packet that the paths of the links carry; 0 = as the interfaces
-	last  int          // last announced, 0 = none; of the goroutine that decides
+
+	// Of the goroutine that decides.
+	last    int // last announced, 0 = none
+	changes ratelimit.Bucket
 }
 
 // own returns the inner MTU that this end announces: what its interfaces and its paths carry.
@@ -29,8 +40,8 @@ func (m *mtus) own() int {
 	return own
 }
 
-// update announces a change of the smallest MTU that far ends announce and paths carry. While no link has an announcement,
-// because all were replaced, the last one holds: nodes would otherwise change their routes twice.
+// update announces a change of the smallest MTU that far ends announce and paths carry, later if there were many. While no
+// link has an announcement, because all were replaced, the last one holds: nodes would otherwise change their routes twice.
 func (m *mtus) update(now time.Time) {
 	smallest := 0
 	var paths []link.Path // of links that are up
@@ -51,7 +62,7 @@ func (m *mtus) update(now time.Time) {
 	if limit != 0 && (smallest == 0 || limit < smallest) {
 		smallest = limit
 	}
-	if smallest != m.last {
+	if smallest != m.last && m.changes.Take(now, mtuInterval, mtuBurst) {
 		m.last = smallest
 		if m.announce != nil {
 			m.announce(smallest)
