@@ -83,16 +83,25 @@ func TestT6_AReportCountsOnlyForThePodThatWroteIt(t *testing.T) {
 func TestT6_AReportCannotPinItsAnnouncementOrUseAKeyOfTheFuture(t *testing.T) {
 	s := working()
 	s.report().KeyGeneration, s.report().PublicKey, s.report().NextPublicKey = 7, keyThere, keyThere
-	pinned := s.peering.Status.Announcement.DeepCopy()
-	pinned.HeardAt, pinned.ClusterID = &metav1.MicroTime{Time: noon.Add(time.Hour)}, "b"
-	pinned.Gateways[0].Name = "pinned"
-	s.report().Announcement = pinned
+	superseding := func(key v1alpha1.PublicKey, at time.Duration) *v1alpha1.Announcement {
+		a := s.peering.Status.Announcement.DeepCopy()
+		a.HeardAt, a.Superseded = &metav1.MicroTime{Time: noon.Add(at)}, []v1alpha1.PublicKey{key}
+		return a
+	}
+	s.now = noon.Add(time.Minute)
+	s.report().Announcement = superseding(keyHere, time.Hour)
 	s.pass()
 	if g := s.peering.Status.Gateways[0]; g.PublicKey != "" || g.KeyGeneration != 0 || g.NextPublicKey != "" {
 		t.Errorf("the gateway is %+v", g)
 	}
-	if a := s.peering.Status.Announcement; a.Gateways[0].Name != "a-0" {
+	if a := s.peering.Status.Announcement; a.HeardAt.After(s.now) || len(a.Superseded) != 1 {
 		t.Errorf("in effect is %+v", a)
+	}
+	s.now = noon.Add(3 * time.Minute)
+	s.report().Announcement = superseding(keyThere, 2*time.Minute)
+	s.pass()
+	if a := s.peering.Status.Announcement; len(a.Superseded) != 1 || a.Superseded[0] != keyThere {
+		t.Errorf("a later report does not count: %+v", a)
 	}
 }
 

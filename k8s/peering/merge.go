@@ -6,25 +6,27 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// clockSkew is how far the clock of a gateway may be ahead of the controller's.
-const clockSkew = time.Minute
-
 // Latest returns the announcement that counts: of the one in the status of the Peering and
 // those that its gateways report, the newest that the spec grants. It is nil if there is
-// none, or only one with a cluster ID of another holder. A report of the future does not count:
-// it would outlive the gateway that made it.
+// none, or only one with a cluster ID of another holder. A report of the future counts as one
+// of now, whichever clock is wrong: otherwise it would outlive the gateway that made it.
 func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announcement, now time.Time) *v1alpha1.Announcement {
 	granted := func(a *v1alpha1.Announcement) bool {
 		return a.HeardAt != nil && Refusal(p, holders, a) == nil
 	}
 	var best *v1alpha1.Announcement // of the reports
-	for i := range reported {
-		a := &reported[i]
-		if granted(a) && !a.HeardAt.After(now.Add(clockSkew)) && (best == nil || Newer(a, best)) {
-			best = a
+	for _, a := range reported {
+		if a.HeardAt != nil && a.HeardAt.After(now) {
+			at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
+			a.HeardAt = &at
+		}
+		if granted(&a) && (best == nil || Newer(&a, best)) {
+			best = &a
 		}
 	}
 	is := p.Status.Announcement
