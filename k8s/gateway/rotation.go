@@ -22,9 +22,9 @@ type rotation struct {
 }
 
 // step returns the key to use, and the key that is to replace it, each nil if there is
-// none. keys are sorted newest first.
+// none. keys are sorted newest first. A key that is older than the one in use is not used again.
 func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now time.Time) (use, next *translate.OwnKey) {
-	real := slices.DeleteFunc(slices.Clone(keys), func(k translate.OwnKey) bool { return k.Generation == 0 })
+	real := slices.DeleteFunc(slices.Clone(keys), func(k translate.OwnKey) bool { return k.Generation == 0 || k.Generation < r.generation })
 	if len(real) == 0 {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/tun"
 )
@@ -57,9 +58,36 @@ func TestAGatewayThatStartsAgainGoesOnWithTheKeyThatItShowed(t *testing.T) {
 	if use, next := r.step(keys, nil, time.Unix(0, 0)); generationOf(use) != 2 || next != nil {
 		t.Errorf("use %d, next %v", generationOf(use), next)
 	}
-	r = rotation{generation: 7} // which is gone
-	if use, next := r.step(keys, nil, time.Unix(0, 0)); generationOf(use) != 1 || generationOf(next) != 2 {
-		t.Errorf("use %d, next %d", generationOf(use), generationOf(next))
+}
+
+// The private key of before a rotation may have leaked. A gateway that is back after its Peering had fewer, and a temporary one,
+// have the keys of all generations.
+func TestAKeyOfBeforeARotationIsNotUsedAgain(t *testing.T) {
+	all := []translate.OwnKey{ownKeyOf(5), ownKeyOf(4), ownKeyOf(1), ownKeyOf(0)}
+	gateway := func(name string, generation int32) v1alpha1.GatewayStatus {
+		return v1alpha1.GatewayStatus{Name: name, KeyGeneration: generation}
+	}
+	for name, c := range map[string]struct {
+		keys      []translate.OwnKey
+		gateways  []v1alpha1.GatewayStatus
+		reported  int32
+		use, next int32
+	}{
+		"the first gateways":                    {all, []v1alpha1.GatewayStatus{gateway("b-0", 0), gateway("b-1", 0)}, 0, 1, 5},
+		"a gateway that is back":                {all, []v1alpha1.GatewayStatus{gateway("b-0", 5)}, 0, 5, 0},
+		"in the status without a key":           {all, []v1alpha1.GatewayStatus{gateway("b-0", 5), gateway("b-1", 0)}, 0, 5, 0},
+		"in a rotation":                         {all, []v1alpha1.GatewayStatus{gateway("b-0", 4), gateway("b-2", 5)}, 0, 4, 5},
+		"without the key of the others":         {[]translate.OwnKey{ownKeyOf(6), ownKeyOf(1)}, []v1alpha1.GatewayStatus{gateway("b-0", 5)}, 0, 6, 0},
+		"what it used before its pod was new":   {all, []v1alpha1.GatewayStatus{gateway("b-0", 5), gateway("b-1", 4)}, 0, 4, 5},
+		"what it used before it started again":  {all, []v1alpha1.GatewayStatus{gateway("b-0", 4), gateway("b-1", 4)}, 5, 5, 0},
+		"a key that is gone, with a newer one":  {all, []v1alpha1.GatewayStatus{gateway("b-1", 3)}, 0, 4, 5},
+		"a key that is gone, with no newer one": {all, []v1alpha1.GatewayStatus{gateway("b-1", 7)}, 0, 0, 0},
+	} {
+		p := &v1alpha1.Peering{Status: v1alpha1.PeeringStatus{Gateways: c.gateways}}
+		r := rotation{generation: keyInUse(p, "b-1", v1alpha1.GatewayReportStatus{KeyGeneration: c.reported})}
+		if use, next := r.step(c.keys, nil, time.Unix(0, 0)); generationOf(use) != c.use || generationOf(next) != c.next {
+			t.Errorf("%s: use %d, next %d; want %d and %d", name, generationOf(use), generationOf(next), c.use, c.next)
+		}
 	}
 }
 

@@ -196,18 +196,23 @@ func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering
 	}
 }
 
-// keyInUse returns the generation of the key that a gateway used last, 0 if there is none:
-// that of its last report, or, if its pod is new, that of the pod before.
-func keyInUse(p *v1alpha1.Peering, gateway string, have v1alpha1.GatewayReportStatus) int32 {
+// keyInUse returns the generation of the key that a gateway used last, 0 if none is known: that
+// of its last report, or, if its pod is new, that of the pod before. A gateway that is new, or is
+// back, uses no older key than the others: it may have one of before a rotation.
+func keyInUse(p *v1alpha1.Peering, gateway string, have v1alpha1.GatewayReportStatus) (oldest int32) {
 	if have.KeyGeneration > 0 {
 		return have.KeyGeneration
 	}
 	for _, was := range p.Status.Gateways {
-		if was.Name == gateway {
+		switch {
+		case was.KeyGeneration == 0:
+		case was.Name == gateway:
 			return was.KeyGeneration
+		case oldest == 0 || was.KeyGeneration < oldest:
+			oldest = was.KeyGeneration
 		}
 	}
-	return 0
+	return oldest
 }
 
 // reportChanges are the kinds of fields in which a report differs from the desired one.
