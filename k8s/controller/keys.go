@@ -24,7 +24,8 @@ import (
 // overwritten. Old keys are deleted with their Peering; they are no longer trusted.
 
 // keyEvery is the interval after which the controller tries again to create a key that the
-// gateway does not report: the Secret may have been deleted.
+// gateway does not report: the Secret may have been deleted, or be that of an earlier Peering of
+// this name, which the garbage collector deletes.
 const keyEvery = time.Minute
 
 type keyID struct {
@@ -33,11 +34,14 @@ type keyID struct {
 	generation int32
 }
 
-// key ensures that a gateway has a key of the generation that the peering requests.
-func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway string) error {
+// key ensures that a gateway has a key of the generation that the peering requests. The status
+// keeps the key of a gateway that has lost it.
+func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, pods gatewayPods, gateway string) error {
 	id := keyID{p.UID, gateway, workload.Generation(p)}
+	report := pods[gateway].report
 	for _, has := range p.Status.Gateways {
-		if has.Name == gateway && (has.NextPublicKey != "" || has.PublicKey != "" && has.KeyGeneration >= id.generation) {
+		lost := report != nil && report.PublicKey == ""
+		if has.Name == gateway && !lost && (has.NextPublicKey != "" || has.PublicKey != "" && has.KeyGeneration >= id.generation) {
 			return nil
 		}
 	}

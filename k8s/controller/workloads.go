@@ -65,13 +65,13 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 	set := c.desiredSet(peering, wait, surge, pods, p.now)
 	var problems []error
 	for ordinal, name := range names {
-		problems = append(problems, c.key(ctx, peering, name))
+		problems = append(problems, c.key(ctx, peering, pods, name))
 		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, workload.Service(g, peering, int32(ordinal), p.balancer)))
 	}
 	if *set.Spec.Replicas > peering.Spec.Gateway.Replicas {
 		temporary := temporaryService(g, peering, remote)
 		names = append(names, temporary.Name)
-		problems = append(problems, c.key(ctx, peering, temporary.Name), apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, temporary))
+		problems = append(problems, c.key(ctx, peering, pods, temporary.Name), apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, temporary))
 	}
 	for _, service := range c.services.List() {
 		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) && !slices.Contains(known(peering), service.Name) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -292,6 +293,38 @@ func TestKeysRotate(t *testing.T) {
 		if n := seen.count("GET", "/secrets"); n > 0 {
 			t.Errorf("Secrets were read %d times", n)
 		}
+	})
+}
+
+// A running gateway keeps its key in memory. When it starts again, it has none, and the status still has the public key.
+func TestF15_ALostKeyIsReplacedWhenItsGatewayHasNoneAnyMore(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.asks("b", v1alpha1.GatewaySpec{})
+		const without = "set/b x1 service/b-0 policy/b"
+		f.untilWorkloads(without + " secret/b-0-key-1 1.key")
+		lost := f.privateKey("b-0", 1)
+		says := func(key v1alpha1.PublicKey, generation int32) {
+			t.Helper()
+			f.say("b-0", v1alpha1.GatewayReportStatus{PublicKey: key, KeyGeneration: generation})
+			f.until("status.gateways", func() string {
+				if g := f.peering("b").Status.Gateways; len(g) != 1 || key != "" && g[0].PublicKey != key {
+					return fmt.Sprint(g)
+				}
+				return ""
+			})
+		}
+		says(publicKey, 1)
+		must(t, f.Secrets(gateways).Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
+		f.pause(5 * time.Minute)
+		f.untilWorkloads(without) // another key in the Secret would end the link
+		says("", 0)
+		f.untilWorkloads(without + " secret/b-0-key-1 1.key")
+		if bytes.Equal(f.privateKey("b-0", 1), lost) {
+			t.Error("it is the lost key")
+		}
+		says(publicKey2, 1)
 	})
 }
 
