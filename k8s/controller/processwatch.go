@@ -29,6 +29,7 @@ type processWatch struct {
 }
 
 type watchedProcess struct {
+	address  string // host:port
 	stop     context.CancelFunc
 	restarts int32 // of the container, that the kubelet has reported
 	ended    bool  // since then
@@ -50,13 +51,17 @@ func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
 			continue
 		}
 		found[pod.UID] = true
-		p := w.watched[pod.UID]
+		p, address := w.watched[pod.UID], net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(install.HTTPPort))
+		if p != nil && p.address != address { // after its node was started again, the address may be that of another pod
+			p.stop()
+			p = nil
+		}
 		if p == nil {
-			p = new(watchedProcess)
+			p = &watchedProcess{address: address}
 			w.watched[pod.UID] = p
 			var own context.Context
 			own, p.stop = context.WithCancel(ctx)
-			w.running.Go(func() { w.watch(own, p, net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(install.HTTPPort))) })
+			w.running.Go(func() { w.watch(own, p) })
 		}
 		if restarts := restarts(pod.Pod); restarts != p.restarts || !podRuns(pod.Pod) { // the kubelet knows of the end
 			p.restarts, p.ended = restarts, false
@@ -89,14 +94,17 @@ func (w *processWatch) ended(pod types.UID) bool {
 }
 
 // watch keeps a connection open until ctx ends.
-func (w *processWatch) watch(ctx context.Context, p *watchedProcess, address string) {
+func (w *processWatch) watch(ctx context.Context, p *watchedProcess) {
 	for connected := false; ctx.Err() == nil; {
-		c, err := w.connect(ctx, address)
+		begun := time.Now()
+		c, err := w.connect(ctx, p.address)
 		switch {
 		case err == nil:
 			connected = true
 			awaitEnd(ctx, c) // servers close idle connections too: the next one shows whether the process has ended
-			continue
+			if time.Since(begun) >= reconnect {
+				continue
+			} // otherwise a proxy accepts connections for a process that does not
 		case connected && errors.Is(err, syscall.ECONNREFUSED):
 			connected = false
 			w.mu.Lock()

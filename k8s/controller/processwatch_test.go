@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +94,29 @@ func TestWithoutNodeHelpersAKilledGatewayIsNoEndpointAtOnce(t *testing.T) {
 	})
 }
 
+// A pod keeps its name and UID when its node is started again, and gets another address.
+func TestAGatewayWithANewAddressIsNotJudgedByTheOldOne(t *testing.T) {
+	inMemory(t, func(_ *testing.T, f *fixture) {
+		p := &processes{refused: map[string]error{}, open: map[string][]net.Conn{}}
+		f.start(f.cluster.Admin(), "default", "first", func(o *controller.Options) {
+			o.Gateways.WithoutNodes, o.Connect = true, p.connect
+		})
+		f.joinedWithoutNodes()
+		f.receive("b", record("web", "10.0.0.5"))
+		f.untilCarriedBy("web", "b web/TCP 10.0.0.100 ready 10.0.0.101 ready")
+		f.restart("b-1", 1, corev1.ConditionTrue)
+		f.kubelet("b-1", func(pod *corev1.Pod) { pod.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.102"}} })
+		const moved = "b web/TCP 10.0.0.100 ready 10.0.0.102 ready"
+		f.untilCarriedBy("web", moved)
+		dead := fmt.Errorf("connect: %w", syscall.ECONNREFUSED)
+		p.become("10.0.0.101:8080", dead) // now that of a pod without such a port
+		f.pause(10 * time.Second)
+		f.untilCarriedBy("web", moved)
+		p.become("10.0.0.102:8080", dead)
+		f.untilCarriedBy("web", "b web/TCP 10.0.0.100 ready")
+	})
+}
+
 func TestAGatewayThatNeverAcceptedAConnectionIsNotJudged(t *testing.T) {
 	inMemory(t, func(_ *testing.T, f *fixture) {
 		f.start(f.cluster.Admin(), "default", "first", func(o *controller.Options) {
@@ -103,5 +127,29 @@ func TestAGatewayThatNeverAcceptedAConnectionIsNotJudged(t *testing.T) {
 		f.receive("b", record("web", "10.0.0.5"))
 		f.pause(10 * time.Second)
 		f.untilCarriedBy("web", "b web/TCP 10.0.0.100 ready 10.0.0.101 ready")
+	})
+}
+
+// A sidecar accepts connections in the name of a process that has ended, and closes them.
+func TestAProxyThatClosesConnectionsAtOnceIsAskedSeldom(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		var connections atomic.Int32
+		f.start(f.cluster.Admin(), "default", "first", func(o *controller.Options) {
+			o.Gateways.WithoutNodes = true
+			o.Connect = func(ctx context.Context, _ string) (net.Conn, error) {
+				if connections.Add(1) > 1000 {
+					<-ctx.Done() // otherwise no time would pass
+				}
+				near, far := net.Pipe()
+				_ = far.Close()
+				return near, nil
+			}
+		})
+		f.joinedWithoutNodes()
+		connections.Store(0)
+		f.pause(10 * time.Second)
+		if n := connections.Load(); n < 20 || n > 100 {
+			t.Errorf("%d connections to two gateways in 10 s", n)
+		}
 	})
 }
