@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/k8s/services"
 	"strait.dev/strait/test/fakekube"
 )
@@ -157,6 +158,33 @@ func TestAWriterThatDisagreesIsReportedAndNotFought(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A status is of its object. Gateways serve only the ports that the status names.
+func TestAnObjectThatIsCreatedAgainHasItsStatusAtOnceAndIsNotContested(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.start(f.cluster.Admin(), "default", "first", func(o *controller.Options) { o.Gateways.WithoutNodes = true })
+		f.joinedWithoutNodes()
+		for range 8 {
+			begun := time.Now()
+			f.receive("b", record("web", "10.0.0.5"))
+			f.until("the ports of web", func() string {
+				if len(f.gatewayPorts("web")) == 0 {
+					return "none"
+				}
+				return ""
+			})
+			if took := since(begun); took > 2*time.Second {
+				t.Errorf("its ports are known after %v", took)
+			}
+			f.pause(3 * time.Second)
+			f.unreceive("b", "web")
+			f.untilImported("web", "none")
+		}
+		if f.logged("another writer changes an object again and again") {
+			t.Error("a remote cluster that exports a Service again and again counts as another writer")
+		}
+	})
 }
 
 // Another implementation of the Multi-Cluster Services API sets the same conditions.

@@ -127,9 +127,11 @@ func (s *store[T, L]) update(ctx context.Context, object T) (T, error) {
 	})
 }
 
-// updateStatus writes the status of an object as update does, if the object exists.
+// updateStatus writes the status of an object as update does, if the object exists. The first
+// status of an object is no repair, whatever an earlier one of its name had.
 func (s *store[T, L]) updateStatus(ctx context.Context, object T) error {
-	_, err := s.write("write the status of", keyOf(object)+" status", s.ownStatus(object), object, func() (T, error) {
+	content := []any{object.GetUID(), s.ownStatus(object)}
+	_, err := s.write("write the status of", keyOf(object)+" status", content, object, func() (T, error) {
 		return s.of(object.GetNamespace()).UpdateStatus(ctx, object, metav1.UpdateOptions{})
 	})
 	if apierrors.IsNotFound(err) {
