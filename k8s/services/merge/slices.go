@@ -62,7 +62,8 @@ func Assign(groups []Group, existing []*discoveryv1.EndpointSlice, key func(*dis
 // Key identifies a group among those of a Service: a hash.
 func (g *Group) Key() string { return GroupKey(g.Cluster, g.AddressType, g.Ports) }
 
-// GroupKey is the key of the group with these properties.
+// GroupKey is the key of the group with these properties. It is long enough that no cluster finds
+// ports with which one of its groups has the key of another cluster's.
 func GroupKey(cluster string, addresses discoveryv1.AddressType, ports []v1alpha1.ServiceRecordPort) string {
 	sorted := slices.SortedFunc(slices.Values(ports), func(a, b v1alpha1.ServiceRecordPort) int { return cmp.Compare(a.Name, b.Name) })
 	hash := sha256.New()
@@ -70,7 +71,7 @@ func GroupKey(cluster string, addresses discoveryv1.AddressType, ports []v1alpha
 	for _, p := range sorted {
 		fmt.Fprintf(hash, " %q %q %d %q", p.Name, p.Protocol, p.Port, ptr.Deref(p.AppProtocol, ""))
 	}
-	return hex.EncodeToString(hash.Sum(nil)[:5])
+	return hex.EncodeToString(hash.Sum(nil)[:10])
 }
 
 func (g *Group) assign(existing []*discoveryv1.EndpointSlice) []Slice {

@@ -162,3 +162,15 @@ func TestPodsOfHeadlessServicesAreNamedByTheAddressesInTheirOwnCluster(t *testin
 		}
 	}
 }
+
+// The first five bytes of the hashes of these two groups are the same, which took a second to find.
+func TestNoClusterFindsPortsWithWhichItTakesTheEndpointSlicesOfAnother(t *testing.T) {
+	t.Parallel()
+	victim, attacker := group(1), group(2)
+	victim.Ports = []v1alpha1.ServiceRecordPort{port("p854935", 80)}
+	attacker.Cluster, attacker.Ports = "c", []v1alpha1.ServiceRecordPort{port("p42751", 80)}
+	all := Assign([]Group{victim, attacker}, nil, nil)
+	if len(all) != 2 || all[0].Suffix == all[1].Suffix {
+		t.Errorf("%+v", all)
+	}
+}
