@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/test/logbuffer"
 )
 
@@ -134,31 +135,36 @@ func TestEachLinkHasItsOwnBudgetOfLogLines(t *testing.T) {
 }
 
 // A far end that sends large pages all the time, and has sent as many as it may at once, is
-// asked at a rate of bytes.
+// asked at a rate of bytes, even if it makes the receiver begin again and again.
 func TestT10_PagesAreReceivedAtARateOfBytes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		content := strings.Repeat("x", 1_400_000)
-		sent := 0
-		e, _ := hostile(t, func(at servicePosition, n int64) string {
-			sent += len(content)
-			return pageText("e", at.revision+1, 1, true, record("web", content[:len(content)-int(n%100)]))
+	for _, importers := range []int{1, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			content := strings.Repeat("x", 1_400_000)
+			sent := 0
+			e, _ := hostile(t, func(at servicePosition, n int64) string {
+				sent += len(content)
+				return pageText("e", at.revision+1, 1, true, record("web", content[:len(content)-int(n%100)]))
+			})
+			budget := new(ratelimit.Bucket)
+			budget.Spend(time.Now(), time.Second/receiveRate, receiveBurst)
+			for range importers {
+				i := NewImporter(ImporterOptions{
+					Up: func() []Link { return []Link{theLink} }, Dial: func(ctx context.Context, _ Link) (net.Conn, error) { return e.wire.dial(ctx) },
+					Jitter: func() float64 { return 0 }, Store: &received{records: make(map[ServiceKey]string)}, Budget: budget, Log: slog.New(slog.DiscardHandler),
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { defer close(ended); i.Run(ctx) }()
+				time.Sleep(10 * time.Second / time.Duration(importers))
+				cancel()
+				<-ended
+			}
+			if most := 10*receiveRate + 2*len(content); sent > most || sent < most/2 {
+				t.Errorf("%d importers: %d bytes in 10 s, want at most %d", importers, sent, most)
+			}
 		})
-		i := NewImporter(ImporterOptions{
-			Up: func() []Link { return []Link{theLink} }, Dial: func(ctx context.Context, _ Link) (net.Conn, error) { return e.wire.dial(ctx) },
-			Jitter: func() float64 { return 0 }, Store: &received{records: make(map[ServiceKey]string)}, Log: slog.New(slog.DiscardHandler),
-		})
-		i.budget.Spend(time.Now(), time.Second/receiveRate, receiveBurst)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); i.Run(ctx) }()
-		time.Sleep(10 * time.Second)
-		cancel()
-		<-ended
-		if most := 10*receiveRate + 2*len(content); sent > most || sent < most/2 {
-			t.Errorf("%d bytes in 10 s, want at most %d", sent, most)
-		}
-	})
+	}
 }
 
 // A header, a status line or a body of the far end may have terminal escapes in it.

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/test/logbuffer"
 )
 
@@ -110,6 +111,7 @@ func newReceived(t *testing.T, from ...*exporter) *received {
 		},
 		Jitter: func() float64 { return 0 },
 		Store:  r,
+		Budget: new(ratelimit.Bucket),
 		Log:    slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -46,6 +46,9 @@ type ImporterOptions struct {
 	// Jitter returns random numbers from 0 to 1, like rand.Float64.
 	Jitter func() float64
 	Store  ServiceStore
+	// Budget is of the bytes that are read. Importers that follow one another share it: the far end may be the cause that
+	// one follows another.
+	Budget *ratelimit.Bucket
 	Log    *slog.Logger
 }
 
@@ -67,11 +70,10 @@ type Importer struct {
 
 	// Used only by Run.
 	sources  map[linkKey]*source
-	order    []linkKey        // of the links that are up, as Up returned them
-	current  linkKey          // the source of the last request
-	failures int              // of the store, consecutive
-	budget   ratelimit.Bucket // of bytes
-	epoch    string           // of the last page; empty: none was stored
+	order    []linkKey // of the links that are up, as Up returned them
+	current  linkKey   // the source of the last request
+	failures int       // of the store, consecutive
+	epoch    string    // of the last page; empty: none was stored
 	revision int64
 	snapshot int64      // not 0: a snapshot is not complete
 	have     serviceSet // the records in the store; those of the snapshot while that is not complete
@@ -129,13 +131,13 @@ func (i *Importer) Run(ctx context.Context) {
 			pause = look
 		} else {
 			err := i.receive(ctx, s)
+			now := time.Now()
+			const perByte = time.Second / receiveRate
+			i.options.Budget.Spend(now, perByte, s.read)
 			if ctx.Err() != nil {
 				return
 			}
-			now := time.Now()
-			const perByte = time.Second / receiveRate
-			i.budget.Spend(now, perByte, s.read)
-			pause = max(pause, i.note(s, err, now), i.budget.Wait(now, perByte, receiveBurst)+now.Sub(begun))
+			pause = max(pause, i.note(s, err, now), i.options.Budget.Wait(now, perByte, receiveBurst)+now.Sub(begun))
 		}
 		select {
 		case <-ctx.Done():

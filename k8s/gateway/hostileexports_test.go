@@ -26,6 +26,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/control"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
@@ -168,7 +169,7 @@ func receive(t *testing.T, admin *client.Client, name string, serve func(net.Lis
 				}
 				return nil, net.ErrClosed
 			},
-			Jitter: func() float64 { return 0 }, Log: log,
+			Jitter: func() float64 { return 0 }, Budget: new(ratelimit.Bucket), Log: log,
 		},
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -22,6 +22,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/control"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
@@ -107,7 +108,7 @@ func newImporting(t *testing.T) *importing {
 				}
 				return nil, net.ErrClosed
 			},
-			Jitter: func() float64 { return 0 }, Log: log,
+			Jitter: func() float64 { return 0 }, Budget: new(ratelimit.Bucket), Log: log,
 		},
 	}
 	i.peering = read[v1alpha1.Peering](t, peeringSpec)

@@ -16,6 +16,7 @@ import (
 	"strait.dev/strait/control"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/internal/health"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 	f.receiver = &receiver{
 		options: &f.options, client: f.client, metrics: f.metrics, log: f.log, changed: make(client.Signal, 1),
-		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log},
+		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Budget: new(ratelimit.Bucket), Log: f.log},
 	}
 	o.Daemon.LinksChanged = f.publishRequested.Set
 	// A metrics reader knows the process by its address only; these labels identify the
