@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/control"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/translate"
 )
@@ -39,8 +41,10 @@ type follower struct {
 	joining         joining
 	keysChanged     bool // since inForce was applied
 	problems        map[translate.Problem]bool
-	keyProblem      string // that was logged last
-	announceProblem string // likewise
+	problemLines    ratelimit.Bucket // of lines about problems
+	linesOmitted    bool             // since the last such line
+	keyProblem      string           // that was logged last
+	announceProblem string           // likewise
 
 	// Used only by the goroutine that calls publish.
 	rotation rotation
@@ -129,22 +133,26 @@ func (f *follower) applied(c *config.Gateway) {
 	}
 }
 
-const maxProblemsLogged = 20
+// Lines about parts that are left out: problemBurst at once, and one more per problemInterval. The
+// remote cluster can cause others all the time.
+const (
+	problemInterval = 10 * time.Second
+	problemBurst    = 20
+)
 
 func (f *follower) logProblems(problems []translate.Problem) {
 	now := make(map[translate.Problem]bool, len(problems))
-	logged := 0
 	for _, p := range problems {
 		now[p] = true
-		if f.problems[p] {
-			continue
-		}
-		if logged++; logged <= maxProblemsLogged {
+		switch {
+		case f.problems[p]:
+		case f.problemLines.Take(time.Now(), problemInterval, problemBurst):
 			f.log.Warn("left out of the configuration", "object", p.Object, "field", p.Field, "problem", p.Text, "remedy", p.Remedy)
+			f.linesOmitted = false
+		case !f.linesOmitted:
+			f.log.Warn("more problems", "count", len(problems))
+			f.linesOmitted = true
 		}
-	}
-	if logged > maxProblemsLogged {
-		f.log.Warn("more problems", "count", logged-maxProblemsLogged)
 	}
 	f.problems = now
 	f.metrics.problems.Set(float64(len(now)))
