@@ -12,6 +12,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/tun"
 )
@@ -146,8 +147,9 @@ func linkStatus(l tun.LinkStatus) v1alpha1.LinkStatus {
 	if !l.LastHandshake.IsZero() {
 		s.LastHandshake = &metav1.Time{Time: l.LastHandshake.Truncate(time.Second)}
 	}
-	if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone is meaningless on other hosts
-		s.Endpoint = v1alpha1.Endpoint(netip.AddrPortFrom(at, l.Endpoint.Port()).String())
+	at := v1alpha1.Endpoint(netip.AddrPortFrom(l.Endpoint.Addr().Unmap(), l.Endpoint.Port()).String())
+	if peering.IsEndpoint(at) { // otherwise the API server would refuse the whole report
+		s.Endpoint = at
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/tun"
 )
 
 func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
@@ -47,6 +49,22 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		if got := compareReports(base(), want); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// The API server would refuse the whole report.
+func TestALinkHasOnlyAnEndpointThatTheAPIAccepts(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]v1alpha1.Endpoint{
+		"192.0.2.1:51840": "192.0.2.1:51840", "[::ffff:192.0.2.1]:51840": "192.0.2.1:51840", "[2001:db8::1]:51840": "[2001:db8::1]:51840",
+		"[fe80::1%eth0]:51840": "", "240.0.0.1:51840": "", "192.0.2.1:0": "",
+	} {
+		if got := linkStatus(tun.LinkStatus{Endpoint: netip.MustParseAddrPort(from)}).Endpoint; got != want {
+			t.Errorf("%s: %q, want %q", from, got, want)
+		}
+	}
+	if got := linkStatus(tun.LinkStatus{}).Endpoint; got != "" {
+		t.Errorf("without a packet: %q", got)
 	}
 }
 

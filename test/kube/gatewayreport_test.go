@@ -32,7 +32,8 @@ status:
   publicKey: hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=
   keyGeneration: 1
   mtu: 1370
-  links: [{remote: a-0, up: true, pathMTU: 1370, rtt: 1.5ms, lastHandshake: "2030-01-01T00:00:00Z", endpoint: "gw-a.example:51840"}]
+  links: [{remote: a-0, up: true, pathMTU: 1370, rtt: 1.5ms, lastHandshake: "2030-01-01T00:00:00Z", endpoint: "gw-a.example:51840"},
+    {remote: `+strings.Repeat("a", 63)+`.18, up: false}]
   summary: {linksUp: 1/1, rtt: 1.5ms, endpoint: "gw-a.example:51840"}
 `)}
 		u.SetAPIVersion(v1alpha1.GroupVersion.String())

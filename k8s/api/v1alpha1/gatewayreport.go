@@ -159,8 +159,9 @@ type GatewaySummary struct {
 // LinkStatus is the state of the tunnel between a gateway of this cluster and a gateway of
 // the remote cluster.
 type LinkStatus struct {
-	// Remote is the name of the remote cluster's gateway.
-	// +kubebuilder:validation:MaxLength=63
+	// Remote is the name of the remote cluster's gateway. Further links to it, with other
+	// keys, have a number after it, like a-0.2.
+	// +kubebuilder:validation:MaxLength=67
 	Remote string `json:"remote"`
 
 	// Up is true while probes pass in both directions.
