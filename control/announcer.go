@@ -57,7 +57,7 @@ type peer struct {
 
 // NewAnnouncer returns an Announcer that is idle until Run.
 func NewAnnouncer(o AnnouncerOptions) *Announcer {
-	o.Log = limitLog(o.Log)
+	o.Log = LimitLog(o.Log)
 	return &Announcer{options: o, changed: make(chan struct{}, 1), peers: make(map[linkKey]*peer)}
 }
 

@@ -119,7 +119,10 @@ func TestEachLinkHasItsOwnBudgetOfLogLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		buffer := new(logbuffer.Buffer)
-		log := limitLog(slog.New(slog.NewTextHandler(buffer, nil)))
+		log := LimitLog(slog.New(slog.NewTextHandler(buffer, nil)))
+		if LimitLog(log) != log {
+			t.Error("a part that limits a limited log has another budget")
+		}
 		for range 1000 {
 			log.With("link", "b-0").WithGroup("g").Warn("loud")
 		}

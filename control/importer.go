@@ -100,7 +100,7 @@ func (s *serviceSet) remove(k ServiceKey) {
 
 // NewImporter returns an Importer that is idle until Run.
 func NewImporter(o ImporterOptions) *Importer {
-	o.Log = limitLog(o.Log)
+	o.Log = LimitLog(o.Log)
 	return &Importer{options: o, sources: make(map[linkKey]*source)}
 }
 

@@ -16,9 +16,13 @@ const (
 	lineBurst    = 10
 )
 
-// limitLog returns a logger that gives each link, which an attribute "link" names, a budget of
-// lines. The next line states how many were left out.
-func limitLog(log *slog.Logger) *slog.Logger {
+// LimitLog returns a logger that gives each link, which an attribute "link" names, a budget of
+// lines. The next line states how many were left out. Announcers, Importers and servers to which
+// it is passed share the budgets; each limits another logger for itself.
+func LimitLog(log *slog.Logger) *slog.Logger {
+	if _, limited := log.Handler().(*lineHandler); limited {
+		return log
+	}
 	return slog.New(&lineHandler{Handler: log.Handler(), budget: &lineBudget{links: make(map[string]*lines)}})
 }
 

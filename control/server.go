@@ -19,7 +19,7 @@ import (
 // are the Services that far ends may ask for; nil: none.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, exports *Exports, log *slog.Logger) error {
 	var connections sync.WaitGroup
-	log = limitLog(log)
+	log = LimitLog(log)
 	admission := newAdmission(l, identify)
 	s := &http.Server{
 		Handler:           admission.paced(routes(accept, exports, log)),

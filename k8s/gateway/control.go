@@ -46,7 +46,7 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 			l, ok := streams.LinkOf(c)
 			return control.Link(l), ok
 		}
-		if err := control.Serve(listener, identify, f.receive, f.exports, f.log); err != nil {
+		if err := control.Serve(listener, identify, f.receive, f.exports, f.linkLog); err != nil {
 			f.log.Error("announcements are no longer accepted", "error", err)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 type follower struct {
 	options Options
 	log     *slog.Logger
+	linkLog *slog.Logger // of what remote gateways cause, with a budget for each link
 	client  *client.Client
 	objects *objects
 	process *daemon.Process

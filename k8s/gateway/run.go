@@ -68,7 +68,8 @@ func Run(ctx context.Context, o Options) error {
 		publishRequested: make(client.Signal, 1),
 		saver:            newSaver(o.CacheDir, identity{o.Peering, o.Name}, o.Daemon.Log),
 	}
-	f.announcer = control.NewAnnouncer(control.AnnouncerOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log})
+	f.linkLog = control.LimitLog(f.log)
+	f.announcer = control.NewAnnouncer(control.AnnouncerOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.linkLog})
 	f.loadKeys()
 	var err error
 	api := rest.CopyConfig(o.API)
@@ -85,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 	f.receiver = &receiver{
 		options: &f.options, client: f.client, metrics: f.metrics, log: f.log, changed: make(client.Signal, 1),
-		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Budget: new(ratelimit.Bucket), Log: f.log},
+		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Budget: new(ratelimit.Bucket), Log: f.linkLog},
 	}
 	o.Daemon.LinksChanged = f.publishRequested.Set
 	// A metrics reader knows the process by its address only; these labels identify the
