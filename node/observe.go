@@ -27,6 +27,21 @@ func (k *Kernel) Observe() (State, error) {
 	return s, nil
 }
 
+// Routed returns the CIDRs of other clusters for which the kernel has routes of Strait. It must not
+// be called while Keep runs.
+func (k *Kernel) Routed() (all []netip.Prefix, err error) {
+	var s State
+	if err := k.readRoutes(&s); err != nil {
+		return nil, fmt.Errorf("node: read routes: %w%s", err, remedy(err))
+	}
+	for _, r := range s.Routes {
+		if r.blackhole() { // each has one
+			all = append(all, r.Prefix)
+		}
+	}
+	return all, nil
+}
+
 // observeFor reads Strait's configuration, and the destinations of other programs that
 // concern a desired state.
 func (k *Kernel) observeFor(d Desired) (State, error) {

@@ -47,6 +47,10 @@ func Run(ctx context.Context, o Options) error {
 
 // run is Run with known kernel support.
 func run(ctx context.Context, o Options, support node.Support) error {
+	routed, err := o.Kernel.Routed() // by an earlier helper
+	if err != nil {
+		return err
+	}
 	changed := make(client.Signal, 1)
 	h := &helper{
 		Options: o, support: support, changed: changed,
@@ -54,7 +58,7 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
 		probes:      newProbes(o.Prober.Ask, time.Now),
-		withdrawn:   withdrawn{},
+		withdrawn:   newWithdrawn(routed, time.Now()),
 		desired:     make(chan node.Desired, 1),
 		results:     make(chan kernelResult, 1),
 		statuses:    make(chan v1alpha1.NodeAttachmentStatus, 1),

@@ -32,7 +32,7 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 		t.Errorf("/readyz: %q, /metrics:\n%s", w.get("/readyz"), metrics)
 	}
 
-	again := func() { w.run(t) } // for longer than one step
+	again := func() { halt = w.run(t) } // for longer than one step
 	t.Run("nothing is lost while the helper restarts", func(t *testing.T) {
 		ping := w.node.Start(t, "ping", "-q", "-i0.01", "-c300", "-W5", "10.71.2.9")
 		halt()
@@ -89,11 +89,14 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 		})
 	})
 	t.Run("a range that is withdrawn is dropped", func(t *testing.T) {
+		halt() // it is withdrawn while no helper runs
 		must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		again()
 		w.ready(t, metav1.ConditionTrue, reasonNoGateways)
-		w.eventually(t, "the range is dropped", func() bool {
-			return strings.TrimSpace(w.node.Run(t, "ip", "route", "show", "table", "6091")) == "blackhole 10.71.0.0/16 proto 91 metric 10000"
-		})
+		w.eventually(t, "the link is deleted", func() bool { return strings.Contains(w.log.String(), "delete link cni-strait") })
+		if routes := strings.TrimSpace(w.node.Run(t, "ip", "route", "show", "table", "6091")); routes != "blackhole 10.71.0.0/16 proto 91 metric 10000" {
+			t.Errorf("the routes are\n%s", routes)
+		}
 		if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, "cni-strait") {
 			t.Errorf("a link is left:\n%s", links)
 		}

@@ -17,6 +17,16 @@ const withdrawnFor = 10 * time.Minute
 // withdrawn records when CIDRs were last desired.
 type withdrawn map[netip.Prefix]time.Time
 
+// newWithdrawn returns the record of a helper that starts. Those that an earlier helper routed may
+// have been withdrawn just now.
+func newWithdrawn(routed []netip.Prefix, now time.Time) withdrawn {
+	w := withdrawn{}
+	for _, p := range routed {
+		w[p] = now
+	}
+	return w
+}
+
 // drop adds recently withdrawn CIDRs to the desired state, to be dropped, unless they are
 // in use for another purpose by now.
 func (w withdrawn) drop(out *output, now time.Time) {
