@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller/allocation"
@@ -24,11 +25,16 @@ const (
 	eventTimeout  = 5 * time.Second // timeout of one request
 
 	maxEventMessage = 1024 // bytes
+
+	// A Peering has eventBurst events at once, and one more per eventInterval: a remote cluster
+	// can lose and restore its links all the time, and the API server keeps events for an hour.
+	eventInterval = time.Minute
+	eventBurst    = 30
 )
 
-// tell queues events for the conditions of an object whose status changed. Passes do not
-// wait for them to be written.
-func (c *controller) tell(now time.Time, kind string, about client.Object, was, is []metav1.Condition) {
+// tell queues events for the conditions of an object whose status changed, within a budget; nil:
+// all of them. Passes do not wait for them to be written.
+func (c *controller) tell(now time.Time, kind string, about client.Object, was, is []metav1.Condition, budget *ratelimit.Bucket) {
 	for _, condition := range is {
 		before := meta.FindStatusCondition(was, condition.Type)
 		if before != nil && before.Status == condition.Status {
@@ -37,6 +43,9 @@ func (c *controller) tell(now time.Time, kind string, about client.Object, was, 
 		expected := condition.Status == metav1.ConditionUnknown || kind == allocation.KindPeering && condition.Status == metav1.ConditionFalse && condition.Reason != peering.ReasonClusterIDTaken
 		if before == nil && expected {
 			continue // a new peering is expected not to work yet
+		}
+		if budget != nil && !budget.Take(now, eventInterval, eventBurst) {
+			continue
 		}
 		select {
 		case c.events <- eventOf(now, kind, about, condition):

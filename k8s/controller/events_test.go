@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +37,9 @@ func TestEventsTellOfTransitionsAlone(t *testing.T) {
 	} {
 		c := &controller{events: make(chan *corev1.Event, 2)}
 		if row.network {
-			c.tell(noon, "ClusterNetwork", network, row.was, row.is)
+			c.tell(noon, "ClusterNetwork", network, row.was, row.is, nil)
 		} else {
-			c.tell(noon, allocation.KindPeering, peering, row.was, row.is)
+			c.tell(noon, allocation.KindPeering, peering, row.was, row.is, nil)
 		}
 		got := ""
 		if len(c.events) > 0 {
@@ -66,6 +68,25 @@ func TestATransitionHasOneEventAndTheNextAnother(t *testing.T) {
 func TestTooManyEventsAreDroppedAndBlockNothing(t *testing.T) {
 	c := &controller{events: make(chan *corev1.Event, 1)}
 	for range 3 {
-		c.tell(noon, allocation.KindPeering, working().peering, nil, []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}})
+		c.tell(noon, allocation.KindPeering, working().peering, nil, []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}, nil)
+	}
+}
+
+// A remote cluster whose links come and go every second.
+func TestT10_APeeringThatChangesAllTheTimeHasFewEvents(t *testing.T) {
+	c := &controller{events: make(chan *corev1.Event, 10_000), pacing: newPacing(func() {})}
+	p := working().peering
+	was := []metav1.Condition{{Type: "TunnelUp", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionTrue}}
+	const minutes = 60
+	for second := range minutes * 60 {
+		is := slices.Clone(was)
+		for i := range is {
+			is[i].Status = map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[second%2 == 1]
+		}
+		c.tell(noon.Add(time.Duration(second)*time.Second), allocation.KindPeering, p, was, is, &c.pacing.of(p).events)
+		was = is
+	}
+	if n := len(c.events); n < eventBurst || n > eventBurst+minutes {
+		t.Errorf("%d events in %d minutes", n, minutes)
 	}
 }

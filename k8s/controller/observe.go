@@ -73,7 +73,7 @@ func (c *controller) observe(ctx context.Context) (*network.Network, error) {
 		}, Manager); err != nil {
 			return nil, fmt.Errorf("status of ClusterNetwork %s: %w", object.Name, err)
 		}
-		c.tell(time.Now(), "ClusterNetwork", object, object.Status.Conditions, status.Conditions)
+		c.tell(time.Now(), "ClusterNetwork", object, object.Status.Conditions, status.Conditions, nil)
 	}
 	return n, nil
 }

@@ -30,9 +30,10 @@ type pacing struct {
 }
 
 type paced struct {
-	announcements, statuses ratelimit.Bucket
-	permitted               *v1alpha1.Announcement // the last one that was not delayed
-	waking                  time.Time              // when a pass begins because of this Peering
+	announcements, statuses, events ratelimit.Bucket
+
+	permitted *v1alpha1.Announcement // the last one that was not delayed
+	waking    time.Time              // when a pass begins because of this Peering
 }
 
 func newPacing(wake func()) *pacing {

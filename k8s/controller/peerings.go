@@ -47,7 +47,7 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 		}, Manager)
 		switch {
 		case err == nil:
-			c.tell(p.now, allocation.KindPeering, peering, peering.Status.Conditions, status.Conditions)
+			c.tell(p.now, allocation.KindPeering, peering, peering.Status.Conditions, status.Conditions, &c.pacing.of(peering).events)
 		case apierrors.IsConflict(err):
 			c.wakeUp() // the cache will follow
 		case !apierrors.IsNotFound(err):
