@@ -30,7 +30,7 @@ type pacing struct {
 }
 
 type paced struct {
-	announcements, statuses, events ratelimit.Bucket
+	announcements, statuses, receivers, events ratelimit.Bucket
 
 	permitted *v1alpha1.Announcement // the last one that was not delayed
 	waking    time.Time              // when a pass begins because of this Peering
@@ -63,6 +63,17 @@ func (c *pacing) hold(peerings, merged []*v1alpha1.Peering, own v1alpha1.Cluster
 func (c *pacing) status(p *v1alpha1.Peering, was, is *v1alpha1.PeeringStatus, now time.Time) bool {
 	of := c.of(p)
 	return !reflect.DeepEqual(atOnce(was), atOnce(is)) || c.take(of, &of.statuses, now)
+}
+
+// receiver keeps the gateway that receives the exports of the remote cluster if that has changed
+// often: each one lists all ReceivedServices, and receives all exports, when it begins.
+func (c *pacing) receiver(p *v1alpha1.Peering, was, is *v1alpha1.PeeringStatus, now time.Time) {
+	if was.Services == nil || is.Services == nil || was.Services.Receiver == is.Services.Receiver {
+		return
+	}
+	if of := c.of(p); !c.take(of, &of.receivers, now) {
+		is.Services.Receiver = was.Services.Receiver
+	}
 }
 
 func (c *pacing) of(p *v1alpha1.Peering) *paced {

@@ -119,6 +119,34 @@ func TestLinksAndKeysAreInTheStatusAtOnceAndTextsSeldom(t *testing.T) {
 	}
 }
 
+// A remote cluster whose links come and go moves the receiver from gateway to gateway.
+func TestT10_TheReceiverChangesSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var woken atomic.Int64
+		c := newPacing(func() { woken.Add(1) })
+		p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+		was := &v1alpha1.PeeringStatus{Services: &v1alpha1.PeeringServicesStatus{}}
+		changes := 0
+		for n := range 120 {
+			is := &v1alpha1.PeeringStatus{Services: &v1alpha1.PeeringServicesStatus{Receiver: fmt.Sprintf("b-%d", n%2)}}
+			if c.receiver(p, was, is, time.Now()); is.Services.Receiver != was.Services.Receiver {
+				changes++
+			}
+			was = is
+			time.Sleep(time.Second)
+		}
+		if most := pacedBurst + 12; changes > most || changes < pacedBurst {
+			t.Errorf("%d changes in 2 minutes, want at most %d", changes, most)
+		}
+		time.Sleep(pacedInterval)
+		is := &v1alpha1.PeeringStatus{Services: &v1alpha1.PeeringServicesStatus{Receiver: "b-7"}}
+		if c.receiver(p, was, is, time.Now()); is.Services.Receiver != "b-7" || woken.Load() == 0 {
+			t.Error("the receiver is not the last one")
+		}
+	})
+}
+
 // maxStatus is the length of a Peering's status that a remote cluster can cause, in bytes.
 const maxStatus = 40 << 10
 

@@ -34,6 +34,9 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 	for _, peering := range p.peerings {
 		status := r.status(peering, gateways[peering.Name])
 		is, ok := c.peerings.Get(peering.Name)
+		if ok {
+			c.pacing.receiver(peering, &is.Status, &status, p.now)
+		}
 		if ok && is.ResourceVersion == peering.ResourceVersion && reflect.DeepEqual(status, is.Status) {
 			continue
 		}
