@@ -8,10 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"strait.dev/strait/offload/borrower"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -79,6 +81,147 @@ func TestANamespaceWithoutRightsIsNotReadForEver(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := j.reads(t, forbidden); n != 0 {
 			t.Errorf("when it is lent no more, the lender tries %d times in an hour to read it", n)
+		}
+	})
+}
+
+// addRunning adds a pod that runs, with its record and its twin.
+func (j *joined) addRunning(t *testing.T) {
+	t.Helper()
+	j.a.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"strait.dev/offload": "b"}}},
+		&corev1.Pod{
+			// The finalizer is another controller's: the object stays after its deletion by the node.
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u-1", Finalizers: []string{"example.com/keep"}},
+			Spec:       corev1.PodSpec{NodeName: "strait-b", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: borrower.Offered, Status: corev1.ConditionTrue}}},
+		})
+	labels := map[string]string{"strait.dev/peering": "a", "strait.dev/origin-uid": "u-1"}
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+	j.b.Add(&corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "r-1", Labels: labels, Annotations: map[string]string{"strait.dev/twin-uid": "t-1", "strait.dev/twins-made": "1"}},
+		Template: corev1.PodTemplateSpec{Spec: spec}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "t-1", Labels: labels}, Spec: spec, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+}
+
+// takeBack deletes what strait unlend does.
+func (j *joined) takeBack(t *testing.T) {
+	t.Helper()
+	for _, err := range []error{
+		j.b.Client(t).PodTemplates("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}),
+		j.b.Client(t).Pods("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// deletePod deletes the pod in the consumer, and counts how often the borrower removes it after that.
+func (j *joined) deletePod(t *testing.T) (removals *atomic.Int64) {
+	t.Helper()
+	if err := j.a.Client(t).Pods("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	removals = new(atomic.Int64)
+	j.a.Fail(func(q fakekube.Request) error {
+		if q.Verb == "delete" && q.Resource == "pods" {
+			removals.Add(1)
+		}
+		return nil
+	})
+	return removals
+}
+
+// settle lets both agents work for a while.
+//
+//strait:virtualtime
+func settle(d time.Duration) { time.Sleep(d) }
+
+// The pods of a namespace that was taken back have failed, so that their owners replace them; one
+// that was deleted is removed. Nothing of the consumer is in the namespace then, and even the rights
+// of the lender in it may be gone before the borrower can learn it.
+func TestTheConsumerLearnsThatItsPodsHaveEnded(t *testing.T) {
+	t.Parallel()
+	failed := func(t *testing.T, j *joined) {
+		is, err := j.a.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil || is.Status.Phase != corev1.PodFailed || is.Status.Reason != "NamespaceNotLent" {
+			t.Errorf("the pod is %s %s, %v", is.Status.Phase, is.Status.Reason, err)
+		}
+	}
+	for name, happens := range map[string]func(t *testing.T, j *joined){
+		"a pod that runs": func(t *testing.T, j *joined) {
+			j.addRunning(t)
+			settle(time.Minute)
+			j.lendNothing(t)
+			j.takeBack(t)
+			settle(time.Minute)
+			failed(t, j)
+		},
+		"a pod that is deleted": func(t *testing.T, j *joined) {
+			j.addRunning(t)
+			settle(time.Minute)
+			j.lendNothing(t)
+			removals := j.deletePod(t)
+			settle(time.Minute)
+			if removals.Load() == 0 {
+				t.Error("it is not removed")
+			}
+		},
+		"a pod that is deleted after a restart of the lender": func(t *testing.T, j *joined) {
+			j.lendNothing(t)
+			settle(time.Minute)
+			j.addRunning(t)
+			settle(time.Minute)
+			removals := j.deletePod(t)
+			settle(time.Minute)
+			if _, err := j.b.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) || removals.Load() == 0 {
+				t.Errorf("of its twin: %v; it was removed %d times", err, removals.Load())
+			}
+		},
+		"a pod that is deleted while the link is down, with the rights of the lender": func(t *testing.T, j *joined) {
+			j.addRunning(t)
+			settle(time.Minute)
+			j.cable.set(true)
+			j.lendNothing(t)
+			j.takeBack(t)
+			settle(time.Second)
+			j.b.Fail(func(q fakekube.Request) error {
+				if q.Namespace != "shop" {
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, errors.New("no right"))
+			})
+			j.b.BreakWatches()
+			removals := j.deletePod(t)
+			settle(time.Hour)
+			j.cable.set(false)
+			settle(time.Minute)
+			if removals.Load() == 0 {
+				t.Error("it is not removed")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				happens(t, join(t))
+			})
+		})
+	}
+}
+
+// A namespace is not read that the consumer names, and that was never lent.
+func TestANamespaceThatWasNeverLentIsNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		j.lendNothing(t)
+		time.Sleep(time.Minute)
+		j.addRunning(t)
+		n := j.reads(t, func(q fakekube.Request) error {
+			return apierrors.NewForbidden(schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, errors.New("no right"))
+		})
+		if n != 1 {
+			t.Errorf("the lender tries %d times in an hour to read it, want once", n)
 		}
 	})
 }

@@ -73,6 +73,9 @@ type Write struct {
 	// has no record, or that it has no twin.
 	IfRecord                 *corev1.PodTemplate
 	UnlessRecord, UnlessTwin bool
+	// TakenBack is whether the namespace is not lent any more: its admin takes the rights in it when
+	// everything has ended, so then a refusal to read it confirms that, too.
+	TakenBack bool
 	// Absent are objects to which the twin refers, and which must not be those of this cluster.
 	Absent []translate.Reference
 }
@@ -119,7 +122,7 @@ func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 		return nil, s.status(protocol.StateGone)
 	case s.Want.Deleting:
 		none := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{translate.OriginLabel: s.Want.UID}}}
-		return &Write{Act: ConfirmGone, Twin: none, UnlessRecord: true, UnlessTwin: true}, s.pending()
+		return &Write{Act: ConfirmGone, Twin: none, UnlessRecord: true, UnlessTwin: true, TakenBack: !s.Lent}, s.pending()
 	case s.Want.Finished:
 		return nil, nil // the consumer has its last status
 	case !s.Lent:

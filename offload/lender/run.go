@@ -60,6 +60,9 @@ type lender struct {
 	mu      sync.Mutex // guards state and spaces
 	state   *State
 	spaces  map[string]*space // by namespace; the loop changes it
+	// barred are namespaces of the list that are not lent, and in which the lender has no rights: whether
+	// nothing was in them before. Of the loop.
+	barred map[string]bool
 }
 
 // Run lends until ctx ends. It returns an error if a later run takes its place.
@@ -71,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 		Options: o, log: o.Log,
 		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: protocol.Hash([]byte(rand.Text()))},
 		peerings: o.Client.Peerings().Cache(o.Peering),
-		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space),
+		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space), barred: make(map[string]bool),
 	}
 	defer o.Listener.Close() // even if it does not serve
 	transport, err := o.Client.Streams()
@@ -166,7 +169,7 @@ func (l *lender) decide(ctx context.Context) (again time.Duration, _ error) {
 // pass decides once, publishes what was decided, and writes. It returns when to decide again
 // without a change; zero: never.
 func (l *lender) pass(ctx context.Context) (again time.Time) {
-	namespaces := l.namespaces(ctx)
+	namespaces, retry := l.namespaces(ctx)
 	l.mu.Lock()
 	d := l.state.Decide(namespaces, l.path(), time.Now())
 	hello := &protocol.Hello{Epoch: l.state.Epoch}
@@ -214,7 +217,7 @@ func (l *lender) pass(ctx context.Context) (again time.Time) {
 			failed.Store(true)
 		}
 	})
-	if failed.Load() {
+	if retry || failed.Load() {
 		d.Again = time.Now().Add(loop.Retry)
 	}
 	d.Again = earlier(d.Again, permittedAt)

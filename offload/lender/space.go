@@ -3,6 +3,7 @@ package lender
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/client"
@@ -48,43 +50,52 @@ func (s *space) caches() []following {
 	return []following{s.records, s.twins, s.configs, s.secrets, s.services, s.endpoints, s.quotas}
 }
 
-// over reports whether nothing has to be known of a namespace that is not lent any more: nothing of
-// the Peering is in it, or the rights in it were taken back.
-func (s *space) over(now time.Time) bool {
-	empty := len(s.records.List())+len(s.twins.List())+len(s.configs.List())+len(s.secrets.List())+len(s.services.List())+len(s.endpoints.List()) == 0
-	return s.read() && empty || now.UnixNano()-s.refused.Load() < int64(refusedFor)
+// empty reports whether nothing of the Peering is in a namespace.
+func (s *space) empty() bool {
+	return s.read() && len(s.records.List())+len(s.twins.List())+len(s.configs.List())+len(s.secrets.List())+len(s.services.List())+len(s.endpoints.List()) == 0
 }
 
 func (s *space) read() bool {
 	return !slices.ContainsFunc(s.caches(), func(c following) bool { return !c.HasSynced() })
 }
 
-// namespaces returns what is known about the namespaces that are lent, and about others in which
-// something of the Peering is left. It starts to follow new ones.
-func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
+// namespaces returns what is known about the namespaces that are lent, and about others that were: in
+// which something of the Peering is left, or of which the list names pods, whose end the borrower
+// has to learn. It starts to follow new ones. retry is whether to call it again without a change.
+func (l *lender) namespaces(ctx context.Context) (all map[string]Namespace, retry bool) {
 	lent := make(map[string]bool)
+	var resources corev1.ResourceList
 	if p, ok := l.peerings.Get(l.Peering); ok && p.Spec.Lend != nil {
+		resources = p.Spec.Lend.Resources
 		for _, name := range p.Spec.Lend.Namespaces {
 			lent[name] = true
-			if l.spaces[name] == nil {
-				s := l.follow(ctx, name)
-				l.mu.Lock()
-				l.spaces[name] = s
-				l.mu.Unlock()
-			}
+			l.follow(ctx, name)
 		}
 	}
-	all := make(map[string]Namespace, len(l.spaces))
+	l.mu.Lock()
+	listed := l.state.Namespaces()
+	l.mu.Unlock()
+	maps.DeleteFunc(l.barred, func(name string, _ bool) bool { return lent[name] || !listed[name] })
+	for name := range listed {
+		if _, barred := l.barred[name]; !barred && !lent[name] && l.spaces[name] == nil && !retry {
+			retry = !l.followFormer(ctx, name)
+		}
+	}
+	all = make(map[string]Namespace, len(l.spaces))
 	now := time.Now()
 	for name, s := range l.spaces {
-		if !lent[name] && s.over(now) {
+		barred := now.UnixNano()-s.refused.Load() < int64(refusedFor)
+		if !lent[name] && (barred || !listed[name] && s.empty()) {
 			s.stop()
 			l.mu.Lock()
 			delete(l.spaces, name)
 			l.mu.Unlock()
+			if barred && listed[name] {
+				l.barred[name] = s.empty()
+			}
 			continue
 		}
-		n := Namespace{Lent: lent[name], Read: s.read()}
+		n := Namespace{Lent: lent[name], Resources: resources, Read: s.read()}
 		if n.Read {
 			n.Records, n.Twins = s.records.List(), s.twins.List()
 			n.Services, n.Endpoints, n.Quotas = s.services.List(), s.endpoints.List(), s.quotas.List()
@@ -92,11 +103,37 @@ func (l *lender) namespaces(ctx context.Context) map[string]Namespace {
 		}
 		all[name] = n
 	}
-	return all
+	for name, empty := range l.barred {
+		all[name] = Namespace{Read: empty}
+	}
+	return all, retry
 }
 
-// follow starts to follow a namespace. Its caches have only objects of the Peering.
-func (l *lender) follow(ctx context.Context, namespace string) *space {
+// followFormer follows a namespace that is not lent, if the lender has rights in it: then it was lent
+// to the Peering before this run. It returns false if the API server does not say so now.
+func (l *lender) followFormer(ctx context.Context, name string) bool {
+	if l.spend() != nil {
+		return false
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := l.Client.PodTemplates(name).List(within, metav1.ListOptions{Limit: 1})
+	switch {
+	case apierrors.IsForbidden(err):
+		l.barred[name] = false
+	case err != nil:
+		return false
+	default:
+		l.follow(ctx, name)
+	}
+	return true
+}
+
+// follow starts to follow a namespace, unless it does. The caches have only objects of the Peering.
+func (l *lender) follow(ctx context.Context, namespace string) {
+	if l.spaces[namespace] != nil {
+		return
+	}
 	ours := translate.PeeringLabel + "=" + l.Peering
 	s := &space{
 		records: l.Client.PodTemplates(namespace).CacheInPages(ours),
@@ -132,5 +169,7 @@ func (l *lender) follow(ctx context.Context, namespace string) *space {
 		l.caches.Go(func() { c.RunWithContext(ctx) })
 	}
 	l.caches.Go(func() { l.loop.WakeWhen(ctx, s.read) }) // an empty namespace notifies of nothing
-	return s
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spaces[namespace] = s
 }

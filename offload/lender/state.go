@@ -113,6 +113,15 @@ func (st *State) Accept(d *protocol.Desired) error {
 	return nil
 }
 
+// Namespaces returns the namespaces in which the list has pods.
+func (st *State) Namespaces() map[string]bool {
+	all := make(map[string]bool)
+	for _, p := range st.want {
+		all[p.Namespace] = true
+	}
+	return all
+}
+
 // Stock takes a template that a pod of the list needs.
 func (st *State) Stock(hash string, t *corev1.PodTemplateSpec) error {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(st.want)), func(p *protocol.Pod) bool { return p.Hash == hash }) {
@@ -147,11 +156,12 @@ func (st *State) Gone(uid string) { st.gone[uid] = true }
 
 // Namespace is what is known about a namespace.
 type Namespace struct {
-	Lent    bool // now
-	Read    bool // what follows is all of the Peering
-	Records []*corev1.PodTemplate
-	Twins   []*corev1.Pod
-	Copies  []Copy
+	Lent      bool                // now
+	Resources corev1.ResourceList // that are lent
+	Read      bool                // what follows is all of the Peering
+	Records   []*corev1.PodTemplate
+	Twins     []*corev1.Pod
+	Copies    []Copy
 
 	Services  []*corev1.Service
 	Endpoints []*discoveryv1.EndpointSlice
