@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -94,7 +95,7 @@ func newHostile(t *testing.T, p *pair, host *netns.Namespace) *hostile {
 	peering, err := p.b.Peerings().Get(t.Context(), "a", metav1.GetOptions{})
 	must(t, err)
 	lender := peering.Spec.Lend.Lender
-	h := &hostile{term: 1000, long: strings.Repeat("x", 200<<10), client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	h := &hostile{term: math.MaxInt32 - 1<<20, long: strings.Repeat("x", 200<<10), client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16,
 		TLSClientConfig:     protocol.Client(key, func() string { return string(lender.Fingerprint) }),
 		DialContext: func(ctx context.Context, network, _ string) (c net.Conn, err error) {

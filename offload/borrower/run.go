@@ -188,7 +188,7 @@ func (b *borrower) prepare(ctx context.Context) error {
 		return err
 	}
 	b.version, b.observes = is.GitVersion, observes(&is)
-	if b.link.term, err = b.lease.Take(ctx, 1); err == nil {
+	if b.link.term, err = b.lease.Take(ctx, true); err == nil {
 		b.log.Info("the borrower runs", "node", b.node.Name, "fingerprint", protocol.Fingerprint(certificate))
 	}
 	return err

@@ -3,13 +3,15 @@
 // replica, and its Deployment starts another only after the first one.
 //
 // The transitions of a borrower's Lease are its term; those of a lender's are the highest term
-// of a borrower that it has accepted.
+// of a borrower that it has accepted. A term is at least the number of seconds since 2000, so it
+// rises even if the Lease was deleted, or restored from a backup.
 package lease
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,21 +28,30 @@ type Lease struct {
 	Holder string // unique among all runs
 }
 
-// ErrLost is the error of a run whose Lease a later run has taken.
-var ErrLost = errors.New("a later run has taken the lease")
+// ErrLost is the error of a run that does not hold its Lease any more.
+var ErrLost = errors.New("a later run has taken the Lease, or it was deleted")
 
-// Take takes the Lease from any former run, and returns its term, which is higher by rise.
-func (l *Lease) Take(ctx context.Context, rise int32) (term int32, err error) {
+// epoch is the time of term 0.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Take takes the Lease from any former run, and returns its term, which rises if asked for.
+func (l *Lease) Take(ctx context.Context, rises bool) (term int32, err error) {
 	is, err := l.Leases.Get(ctx, l.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		is = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.Name}, Spec: l.spec(rise)}
-		_, err = l.Leases.Create(ctx, is, metav1.CreateOptions{})
-		return rise, l.failed("create", err)
-	}
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, l.failed("read", err)
 	}
-	term = ptr.Deref(is.Spec.LeaseTransitions, 0) + rise
+	missing := err != nil
+	if !missing {
+		term = ptr.Deref(is.Spec.LeaseTransitions, 0)
+	}
+	if rises {
+		term = max(term+1, int32(time.Since(epoch)/time.Second)) //nolint:gosec // it fits until 2068
+	}
+	if missing {
+		is = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.Name}, Spec: l.spec(term)}
+		_, err = l.Leases.Create(ctx, is, metav1.CreateOptions{})
+		return term, l.failed("create", err)
+	}
 	return term, l.update(ctx, is, term)
 }
 
@@ -53,7 +64,7 @@ func (l *Lease) Raise(ctx context.Context, term int32) error {
 	return l.update(ctx, is, max(term, ptr.Deref(is.Spec.LeaseTransitions, 0)))
 }
 
-// Held returns ErrLost if another run has taken the Lease. It reads the API server itself, so
+// Held returns ErrLost if this run does not hold the Lease any more. It reads the API server itself, so
 // success also shows that it answers.
 func (l *Lease) Held(ctx context.Context) error {
 	_, err := l.held(ctx)
@@ -62,6 +73,9 @@ func (l *Lease) Held(ctx context.Context) error {
 
 func (l *Lease) held(ctx context.Context) (*coordinationv1.Lease, error) {
 	is, err := l.Leases.Get(ctx, l.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, ErrLost // the next run makes one
+	}
 	if err != nil {
 		return nil, l.failed("read", err)
 	}

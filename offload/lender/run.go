@@ -113,7 +113,7 @@ func (l *lender) prepare(ctx context.Context) (err error) {
 	if l.own, err = identity.Load(ctx, l.Client.Secrets(l.Namespace), Name(l.Peering)); err != nil {
 		return err
 	}
-	term, err := l.lease.Take(ctx, 0)
+	term, err := l.lease.Take(ctx, false)
 	if err != nil {
 		return err
 	}
