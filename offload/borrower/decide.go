@@ -1,12 +1,14 @@
 package borrower
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/services/merge"
 	"strait.dev/strait/offload/protocol"
@@ -82,10 +84,25 @@ func Encode(pod *corev1.Pod, node translate.Node) (text []byte, hash string, err
 }
 
 // List returns the list for the lender: all pods of the node that were offered to it, and the
-// objects to which those refer that have not finished. of describes pods.
+// objects to which those refer that have not finished. of describes pods. Of more pods than a list
+// may have, some that finished are left out, the oldest first: nothing of them runs.
 func List(pods []*corev1.Pod, of func(*corev1.Pod) *Template, shelf *Shelf) (list []protocol.Pod, objects []protocol.Object) {
+	var finished []*corev1.Pod
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !offered(pod) })
 	for _, pod := range pods {
-		if !offered(pod) {
+		if translate.Final(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+			finished = append(finished, pod)
+		}
+	}
+	slices.SortFunc(finished, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	leftOut := make(map[types.UID]bool)
+	for _, pod := range finished[:min(max(len(pods)-protocol.MaxPods, 0), len(finished))] {
+		leftOut[pod.UID] = true
+	}
+	for _, pod := range pods {
+		if leftOut[pod.UID] {
 			continue
 		}
 		entry := protocol.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Finished: translate.Final(pod.Status.Phase)}
@@ -119,15 +136,15 @@ func Decide(pod *corev1.Pod, t *Template, said *protocol.PodStatus, consent Cons
 		if pod.DeletionTimestamp != nil {
 			return &Write{Pod: pod}
 		}
-	case protocol.StatePending:
+	case protocol.StatePending, protocol.StateUnknown:
 		reason, message := v.Shelf.missing(pod.Namespace, t.References)
-		return v.status(pod, translate.Waiting(pod, reason, message))
+		return v.waiting(pod, reason, message)
 	case protocol.StateRefused:
 		if said.Ended && pod.Status.Phase == corev1.PodRunning {
 			ended := &corev1.PodStatus{Phase: corev1.PodFailed, Reason: said.Reason, Message: said.Message}
 			return v.status(pod, translate.Status(pod, ended, said.Made, v.Node, v.Reach, v.Now))
 		}
-		return v.status(pod, translate.Waiting(pod, said.Reason, said.Message))
+		return v.waiting(pod, said.Reason, said.Message)
 	case protocol.StateMade:
 		return v.status(pod, translate.Status(pod, said.Status, said.Made, v.Node, v.Reach, v.Now))
 	}
@@ -141,17 +158,17 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	case translate.Final(pod.Status.Phase), !v.Fresh, consent == ConsentUnknown:
 		return nil
 	case consent == ConsentMissing:
-		return v.status(pod, translate.Waiting(pod, "NamespaceNotOffloaded", "the namespace is not offloaded to this node; offload it with: strait offload "+pod.Namespace+" --to "+v.Peering))
+		return v.waiting(pod, "NamespaceNotOffloaded", "the namespace is not offloaded to this node; offload it with: strait offload "+pod.Namespace+" --to "+v.Peering)
 	case !slices.Contains(v.Lent, pod.Namespace):
-		return v.status(pod, translate.Waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace))
+		return v.waiting(pod, "NamespaceNotLent", "the other cluster does not lend the namespace; its admin can: strait lend "+pod.Namespace)
 	}
 	if t.Err != nil {
-		return v.status(pod, translate.Waiting(pod, "FieldRefused", t.Err.Error()))
+		return v.waiting(pod, "FieldRefused", t.Err.Error())
 	}
 	if why := translate.TooLarge(&pod.Spec, v.Largest); why != "" {
-		return v.status(pod, translate.Waiting(pod, "TooLarge", why))
+		return v.waiting(pod, "TooLarge", why)
 	}
-	is := translate.Waiting(pod, "", "")
+	is := translate.Waiting(pod, "", "", v.Now)
 	is.Conditions = append(is.Conditions, corev1.PodCondition{
 		Type: Offered, Status: corev1.ConditionTrue, LastTransitionTime: v.Now, Reason: "NamespaceOffloaded",
 	})
@@ -161,6 +178,10 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 // offered reports whether the lender may know a pod.
 func offered(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == Offered })
+}
+
+func (v *View) waiting(pod *corev1.Pod, reason, message string) *Write {
+	return v.status(pod, translate.Waiting(pod, reason, message, v.Now))
 }
 
 // status returns the write of a status, nil if the pod has it.

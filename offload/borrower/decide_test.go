@@ -1,12 +1,17 @@
 package borrower_test
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/services/merge"
@@ -208,5 +213,58 @@ func TestAPodThatFitsOnNoMachineIsNotOffered(t *testing.T) {
 	v.Largest[corev1.ResourceCPU] = resource.MustParse("8")
 	if w := borrower.Decide(p, describe(p), nil, borrower.ConsentGiven, v); w == nil || w.Status.Reason != "" || len(w.Status.Conditions) != 1 {
 		t.Errorf("on a larger machine: %+v", w)
+	}
+}
+
+// A pod whose twin is lost, and not made again yet, has nothing at its address: Services leave it out.
+func TestAPodWithoutATwinIsNotReady(t *testing.T) {
+	t.Parallel()
+	runs := &protocol.PodStatus{UID: "u-1", State: protocol.StateMade, Made: 1, Status: &corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.2.9"}},
+		Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}}
+	for _, state := range []protocol.State{protocol.StatePending, protocol.StateUnknown, protocol.StateRefused} {
+		p := pod(offered)
+		for _, step := range []struct {
+			said  *protocol.PodStatus
+			ready corev1.ConditionStatus
+		}{{runs, corev1.ConditionTrue}, {&protocol.PodStatus{UID: "u-1", State: state, Reason: "TwinRefused"}, corev1.ConditionFalse}, {runs, corev1.ConditionTrue}} {
+			if w := borrower.Decide(p, describe(p), step.said, borrower.ConsentGiven, view()); w != nil {
+				p.Status = *w.Status
+			}
+			for _, of := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+				i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == of })
+				if i < 0 || p.Status.Conditions[i].Status != step.ready || p.Status.Phase != corev1.PodRunning {
+					t.Errorf("in state %s the pod has %+v, want %s %s", step.said.State, p.Status, of, step.ready)
+				}
+			}
+		}
+	}
+}
+
+// Finished pods stay until their owners delete them. However many there are, the list is sent.
+func TestFinishedPodsDoNotFillTheList(t *testing.T) {
+	t.Parallel()
+	var pods []*corev1.Pod
+	add := func(n int, phase corev1.PodPhase, created time.Time) {
+		for range n {
+			p := pod(offered)
+			p.Name = fmt.Sprint("p-", len(pods))
+			p.UID, p.Status.Phase, p.CreationTimestamp = types.UID(p.Name), phase, metav1.NewTime(created)
+			pods = append(pods, p)
+		}
+	}
+	add(1500, corev1.PodSucceeded, now.Add(-time.Hour))
+	add(1000, corev1.PodFailed, now.Time)
+	add(500, corev1.PodRunning, now.Add(-2*time.Hour))
+	list, _ := borrower.List(pods, describe, borrower.NewShelf())
+	if _, err := (protocol.Desired{Epoch: protocol.Hash(nil), Term: 1, Sequence: 1, Pods: list}).Encode(); err != nil {
+		t.Error(err)
+	}
+	listed := make(map[string]int)
+	for _, p := range list {
+		i, _ := strconv.Atoi(strings.TrimPrefix(p.Name, "p-"))
+		listed[string(pods[i].Status.Phase)]++
+	}
+	if listed["Running"] != 500 || listed["Failed"] != 1000 || listed["Succeeded"] != protocol.MaxPods-1500 {
+		t.Errorf("the list has %v", listed)
 	}
 }

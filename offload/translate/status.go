@@ -138,14 +138,21 @@ func Status(pod *corev1.Pod, twin *corev1.PodStatus, made int32, node Node, reac
 	return is
 }
 
-// Waiting returns the status of a pod that has no twin, for a reason.
-func Waiting(pod *corev1.Pod, reason, message string) corev1.PodStatus {
+// Waiting returns the status of a pod that has no twin, for a reason. It is not ready, if it was:
+// there is nothing at its address.
+func Waiting(pod *corev1.Pod, reason, message string, now metav1.Time) corev1.PodStatus {
 	is := *pod.Status.DeepCopy()
 	if is.Phase == "" {
 		is.Phase = corev1.PodPending
 	}
-	if !Final(is.Phase) {
-		is.Reason, is.Message = clip(reason, maxText), clip(message, maxText)
+	if Final(is.Phase) {
+		return is
+	}
+	is.Reason, is.Message = clip(reason, maxText), clip(message, maxText)
+	for _, of := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
+		if holds(&is, of) {
+			setCondition(&is, corev1.PodCondition{Type: of, Status: corev1.ConditionFalse, Reason: "NoTwin"}, now)
+		}
 	}
 	return is
 }
