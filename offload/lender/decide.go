@@ -2,6 +2,7 @@ package lender
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -28,8 +29,9 @@ const (
 type Slot struct {
 	Peering         string
 	Namespace, Name string
-	Lent            bool // the namespace is lent to the Peering
-	Read            bool // Record and Twin are known, even if there are none
+	Lent            bool                // the namespace is lent to the Peering
+	Resources       corev1.ResourceList // that are lent
+	Read            bool                // Record and Twin are known, even if there are none
 
 	Listed   bool                    // a list is known
 	Want     *protocol.Pod           // its entry; nil: none
@@ -133,6 +135,9 @@ func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 		return nil, s.refused("FieldRefused", s.Refused.Error())
 	case s.Template == nil:
 		return nil, s.status(protocol.StateUnknown)
+	}
+	if name := translate.NotLent(&s.Template.Spec, s.Resources); name != "" {
+		return nil, s.refused("ResourceNotLent", fmt.Sprintf("the other cluster does not lend %s; its admin can add it to spec.lend.resources of the Peering", name))
 	}
 	record := &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{

@@ -96,11 +96,16 @@ func (st *State) Accept(d *protocol.Desired) error {
 	}
 	st.Fence(d.Term)
 	st.sequence, st.digest, st.listed = d.Sequence, d.Digest, true
+	was := maps.Clone(st.want)
 	clear(st.want)
 	hashes, uids := make(map[string]bool, len(d.Pods)), make(map[string]bool, len(d.Pods))
 	for i := range d.Pods {
-		st.want[d.Pods[i].Key()] = &d.Pods[i]
-		hashes[d.Pods[i].Hash], uids[d.Pods[i].UID] = true, true
+		p := &d.Pods[i]
+		st.want[p.Key()] = p
+		hashes[p.Hash], uids[p.UID] = true, true
+		if before := was[p.Key()]; before == nil || before.UID != p.UID || before.Hash != p.Hash {
+			delete(st.attempts, p.Key()) // another pod or template may be accepted
+		}
 	}
 	maps.DeleteFunc(st.gone, func(uid string, _ bool) bool { return !uids[uid] })
 	maps.DeleteFunc(st.stock, func(hash string, _ *stocked) bool { return !hashes[hash] })
@@ -245,7 +250,7 @@ func (st *State) slots(namespaces map[string]Namespace, objects *objectDecision)
 		key := namespace + "/" + name
 		if slots[key] == nil {
 			of := namespaces[namespace]
-			slots[key] = &Slot{Peering: st.Peering, Namespace: namespace, Name: name, Lent: of.Lent, Read: of.Read, Listed: st.listed, Want: st.want[key]}
+			slots[key] = &Slot{Peering: st.Peering, Namespace: namespace, Name: name, Lent: of.Lent, Resources: of.Resources, Read: of.Read, Listed: st.listed, Want: st.want[key]}
 		}
 		return slots[key]
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/offload/lender"
@@ -140,6 +141,56 @@ func TestARefusedTwinIsTriedAgainLaterAndLater(t *testing.T) {
 			t.Errorf("it waits %v after %v", wait, last)
 		}
 		at, last = again, again.Sub(at)
+	}
+}
+
+// A borrower may ask for what its node does not have: what is not lent is not used.
+func TestAPodWithADeviceThatIsNotLentIsRefused(t *testing.T) {
+	t.Parallel()
+	for device, want := range map[corev1.ResourceName]protocol.State{"example.com/gpu": protocol.StateRefused, "example.com/lent": protocol.StatePending} {
+		st := lender.NewState("a", epoch, 1)
+		d, templates := list(1, 1, 1)
+		one := corev1.ResourceList{device: resource.MustParse("1")}
+		templates[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
+		_, hash, err := protocol.EncodeTemplate(templates[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Pods[0].Hash = hash
+		d.Sign()
+		if err := st.Accept(d); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Stock(hash, templates[0]); err != nil {
+			t.Fatal(err)
+		}
+		is := st.Decide(map[string]lender.Namespace{"shop": {Lent: true, Read: true, Resources: corev1.ResourceList{"example.com/lent": resource.MustParse("4")}}}, lender.Path{}, now)
+		if said := is.Statuses[0]; said.State != want || (len(is.Writes) == 0) != (want == protocol.StateRefused) {
+			t.Errorf("of a pod with %s it writes %d objects, and says %+v", device, len(is.Writes), said)
+		}
+	}
+}
+
+// A pod is deleted, corrected and created again under its name: what was refused was another one.
+func TestARefusalIsThatOfOnePod(t *testing.T) {
+	t.Parallel()
+	st := lender.NewState("a", epoch, 1)
+	lent := map[string]lender.Namespace{"shop": {Lent: true, Read: true}}
+	for sequence, uid := range []string{"u-0", "u-1"} {
+		d, templates := list(1, int64(sequence)+1, 1)
+		d.Pods[0].UID = uid
+		d.Sign()
+		if err := st.Accept(d); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Stock(d.Pods[0].Hash, templates[0]); err != nil {
+			t.Fatal(err)
+		}
+		is := st.Decide(lent, lender.Path{}, now)
+		if len(is.Writes) != 1 || is.Statuses[0].State == protocol.StateRefused {
+			t.Errorf("of pod %s it writes %d objects, and says %+v", uid, len(is.Writes), is.Statuses[0])
+		}
+		st.Refuse("shop/web-0", "TwinRefused", "exceeded quota", now)
 	}
 }
 

@@ -2,9 +2,11 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 // TooLarge returns why a pod with a spec fits on no machine, if largest is the largest one; empty:
@@ -21,6 +23,27 @@ func TooLarge(spec *corev1.PodSpec, largest corev1.ResourceList) string {
 		}
 	}
 	return ""
+}
+
+// NotLent returns a resource that a spec names and that is not lent, like a device; empty: there is
+// none. CPU, memory and ephemeral storage are not named in what is lent if they have no limit.
+func NotLent(spec *corev1.PodSpec, lent corev1.ResourceList) (foreign corev1.ResourceName) {
+	of := []corev1.ResourceRequirements{ptr.Deref(spec.Resources, corev1.ResourceRequirements{})}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		of = append(of, c.Resources)
+	}
+	for _, r := range of {
+		for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
+			for name := range list {
+				switch _, ok := lent[name]; {
+				case ok, name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage:
+				case foreign == "", name < foreign: // always the same one
+					foreign = name
+				}
+			}
+		}
+	}
+	return foreign
 }
 
 // Requests returns what the containers of a pod request of a resource. Init containers run one

@@ -41,3 +41,31 @@ func TestAPodThatFitsOnNoMachineIsTooLarge(t *testing.T) {
 		}
 	}
 }
+
+func TestADeviceThatIsNotLentIsFound(t *testing.T) {
+	t.Parallel()
+	list := func(names ...corev1.ResourceName) corev1.ResourceList {
+		all := make(corev1.ResourceList)
+		for _, name := range names {
+			all[name] = resource.MustParse("1")
+		}
+		return all
+	}
+	containers := func(r corev1.ResourceRequirements) []corev1.Container { return []corev1.Container{{}, {Resources: r}} }
+	lent := list(corev1.ResourceCPU, "example.com/lent")
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want corev1.ResourceName
+	}{
+		"nothing":          {corev1.PodSpec{Containers: containers(corev1.ResourceRequirements{})}, ""},
+		"ordinary ones":    {corev1.PodSpec{Containers: containers(corev1.ResourceRequirements{Requests: list(corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)})}, ""},
+		"one that is lent": {corev1.PodSpec{Containers: containers(corev1.ResourceRequirements{Limits: list("example.com/lent")})}, ""},
+		"a request":        {corev1.PodSpec{Containers: containers(corev1.ResourceRequirements{Requests: list("example.com/lent", "example.com/gpu")})}, "example.com/gpu"},
+		"a limit":          {corev1.PodSpec{InitContainers: containers(corev1.ResourceRequirements{Limits: list("example.com/gpu", "hugepages-2Mi")})}, "example.com/gpu"},
+		"the pod's own":    {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: list("hugepages-2Mi")}}, "hugepages-2Mi"},
+	} {
+		if got := translate.NotLent(&c.spec, lent); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -15,7 +15,8 @@ type PeeringLend struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 
 	// Resources are the capacity that the remote cluster sees, if the ResourceQuotas of the
-	// namespaces together do not permit less. What its pods use is limited by these quotas.
+	// namespaces together do not permit less. What its pods use is limited by these quotas. Devices
+	// and other extended resources are not lent unless they are in the list.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Resources corev1.ResourceList `json:"resources,omitempty"`
