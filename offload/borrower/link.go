@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"strait.dev/strait/offload/protocol"
+	"strait.dev/strait/offload/translate"
 )
 
 const (
@@ -70,7 +71,7 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 		}
 		return l.Fingerprint
 	}
-	transport := func(patience time.Duration) *http.Transport {
+	transport := func(answers time.Duration) *http.Transport {
 		return &http.Transport{
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				l, err := where()
@@ -81,7 +82,7 @@ func newLink(own tls.Certificate, where func() (Lender, error), dial func(contex
 			},
 			TLSClientConfig:        protocol.Client(own, pinned),
 			TLSHandshakeTimeout:    patience,
-			ResponseHeaderTimeout:  patience,
+			ResponseHeaderTimeout:  answers,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: protocol.MaxHeader,
 			DisableCompression:     true,
@@ -200,6 +201,9 @@ func (l *link) take(m protocol.Message, first bool) error {
 		}
 		l.hello = m.Hello
 	case m.Pod != nil:
+		if m.Pod.Status != nil {
+			m.Pod.Status = translate.Report(m.Pod.Status) // the lender is not trusted to have done this
+		}
 		if before := l.said[m.Pod.UID]; before != nil {
 			l.bytes -= before.Size()
 		}

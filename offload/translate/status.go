@@ -34,18 +34,23 @@ func Report(s *corev1.PodStatus) *corev1.PodStatus {
 
 func report(s *corev1.PodStatus, limit int) *corev1.PodStatus {
 	r := &corev1.PodStatus{
-		Phase: s.Phase, Reason: clip(s.Reason, limit), Message: clip(s.Message, limit),
-		PodIP: s.PodIP, PodIPs: s.PodIPs, StartTime: s.StartTime,
+		Phase: corev1.PodPhase(clip(string(s.Phase), maxShortText)), Reason: clip(s.Reason, limit), Message: clip(s.Message, limit), StartTime: s.StartTime,
+	}
+	for _, ip := range s.PodIPs[:min(len(s.PodIPs), 2)] {
+		r.PodIPs = append(r.PodIPs, corev1.PodIP{IP: clip(ip.IP, maxShortText)})
 	}
 	r.InitContainerStatuses = containers(s.InitContainerStatuses, maxContainers, limit)
 	r.ContainerStatuses = containers(s.ContainerStatuses, maxContainers-len(r.InitContainerStatuses), limit)
-	for _, c := range s.Conditions {
-		if slices.Contains(kubelets, c.Type) {
-			r.Conditions = append(r.Conditions, corev1.PodCondition{
-				Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime,
-				Reason: clip(c.Reason, limit), Message: clip(c.Message, limit),
-			})
+	for _, of := range kubelets {
+		i := slices.IndexFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == of })
+		if i < 0 {
+			continue
 		}
+		c := &s.Conditions[i]
+		r.Conditions = append(r.Conditions, corev1.PodCondition{
+			Type: of, Status: corev1.ConditionStatus(clip(string(c.Status), maxShortText)), LastTransitionTime: c.LastTransitionTime,
+			Reason: clip(c.Reason, limit), Message: clip(c.Message, limit),
+		})
 	}
 	return r
 }
@@ -55,7 +60,7 @@ func report(s *corev1.PodStatus, limit int) *corev1.PodStatus {
 func containers(all []corev1.ContainerStatus, most, limit int) (some []corev1.ContainerStatus) {
 	for _, c := range all[:min(len(all), most)] {
 		some = append(some, corev1.ContainerStatus{
-			Name: c.Name, State: state(c.State, limit), LastTerminationState: state(c.LastTerminationState, limit),
+			Name: clip(c.Name, maxShortText), State: state(c.State, limit), LastTerminationState: state(c.LastTerminationState, limit),
 			Ready: c.Ready, RestartCount: c.RestartCount, Started: c.Started,
 			Image: clip(c.Image, limit), ImageID: clip(c.ImageID, limit), ContainerID: clip(c.ContainerID, limit),
 		})
@@ -87,7 +92,7 @@ func Lost() *corev1.PodStatus {
 	}
 }
 
-// Status returns the status of a pod of the consumer, given that of its twin. made is how many
+// Status returns the status of a pod of the consumer, given that of its twin as Report returns it. made is how many
 // twins were made so far: each is a restart of all containers. An address that reach does not
 // map is left out: the provider cannot draw traffic to other addresses. A terminal status is
 // final. The times of conditions that change are now.
@@ -96,7 +101,7 @@ func Status(pod *corev1.Pod, twin *corev1.PodStatus, made int32, node Node, reac
 		return *pod.Status.DeepCopy()
 	}
 	is := *pod.Status.DeepCopy()
-	r := Report(twin) // the provider is not trusted to have done this
+	r := twin.DeepCopy()
 	is.Reason, is.Message, is.StartTime = r.Reason, r.Message, r.StartTime
 	is.InitContainerStatuses, is.ContainerStatuses = r.InitContainerStatuses, r.ContainerStatuses
 	for _, list := range [][]corev1.ContainerStatus{is.InitContainerStatuses, is.ContainerStatuses} {
@@ -111,7 +116,7 @@ func Status(pod *corev1.Pod, twin *corev1.PodStatus, made int32, node Node, reac
 		is.Phase = r.Phase
 	}
 	is.PodIP, is.PodIPs = "", nil
-	for _, ip := range r.PodIPs[:min(len(r.PodIPs), 2)] {
+	for _, ip := range r.PodIPs {
 		if mapped, ok := merge.Translate(reach, ip.IP); ok {
 			is.PodIPs = append(is.PodIPs, corev1.PodIP{IP: mapped.String()})
 		}
