@@ -48,7 +48,7 @@ func (b *borrower) write(ctx context.Context, w *Write) error {
 	pod := w.Pod.DeepCopy()
 	pod.Status = *w.Status
 	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	if e := event(w.Pod, w.Status, b.node.Name, metav1.Now()); err == nil && e != nil {
+	if e := event(w.Pod, w.Status, b.node.Name, metav1.Now()); err == nil && e != nil && b.budget.Event(time.Now()) {
 		if _, err := b.asNode.Events(pod.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			b.log.Debug("cannot write an event", "pod", pod.Namespace+"/"+pod.Name, "reason", e.Reason, "error", err)
 		}

@@ -18,6 +18,10 @@ const (
 	burstRequests     = 4 * protocol.MaxPods // a record, a twin, its UID, and its end
 	requestsPerSecond = 20
 
+	// Events stay for an hour by default.
+	burstEvents = 2 * protocol.MaxPods
+	eventEvery  = 5 * time.Second
+
 	tellEvery = time.Minute
 )
 
@@ -26,6 +30,7 @@ const (
 type Writes struct {
 	mu              sync.Mutex
 	bytes, requests ratelimit.Bucket
+	events          ratelimit.Bucket
 	told            ratelimit.Bucket // log lines
 }
 
@@ -41,6 +46,13 @@ func (w *Writes) Take(bytes int, now time.Time) (wait time.Duration) {
 	w.bytes.Spend(now, perByte, bytes)
 	w.requests.Spend(now, perRequest, 1)
 	return 0
+}
+
+// Event reports whether an event about a pod may be written, and counts it.
+func (w *Writes) Event(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events.Take(now, eventEvery, burstEvents)
 }
 
 // Tell reports whether it is time for a log line that writes wait: at most once a minute.

@@ -30,3 +30,18 @@ func TestWritesHaveABurstAndThenARate(t *testing.T) {
 		t.Errorf("%d MiB pass, want %d", n, most)
 	}
 }
+
+func TestEventsHaveABurstAndThenARate(t *testing.T) {
+	t.Parallel()
+	var w Writes
+	now, n := time.Unix(1000, 0), 0
+	for range time.Hour / time.Second {
+		for w.Event(now) {
+			n++
+		}
+		now = now.Add(time.Second)
+	}
+	if most := burstEvents + int(time.Hour/eventEvery); n < most-1 || n > most+1 {
+		t.Errorf("within an hour %d events are written, want %d", n, most)
+	}
+}
