@@ -413,6 +413,9 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}})
 	must(t, err)
 	node := borrowed.Node
+	_, err = offload.Borrow(t.Context(), a, offload.BorrowOptions{Peering: "b", Image: "strait:test", Wait: time.Minute, // which keeps the limit of CPU
+		Resources: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Gi")}})
+	must(t, err)
 	offloaded, err := offload.Offload(t.Context(), a, "b", []string{"shop"})
 	must(t, err)
 	if err := offload.AwaitNode(t.Context(), a, offloaded, operator.Waiting{}); err == nil || !strings.Contains(err.Error(), "its admin can: strait lend") {

@@ -240,3 +240,39 @@ func TestANodeIsLostWhenItsClusterBorrowsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A borrower that was given the name of a machine would write its status, and remove its pods.
+func TestTheNodeOfAMachineIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		j.stopBorrower()
+		j.a.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "strait-b"}})
+		j.borrow(t)
+		time.Sleep(2 * time.Minute)
+		if ago := j.renewed(t); ago < 2*time.Minute {
+			t.Errorf("its lease was renewed %v ago", ago)
+		}
+	})
+}
+
+// Without a node, the control plane removes its pods within a minute.
+func TestASilentNodeThatWasDeletedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		j.cable.set(true)
+		time.Sleep(time.Minute)
+		if err := j.a.Client(t).Nodes().Delete(t.Context(), "strait-b", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		is, err := j.a.Client(t).Nodes().Get(t.Context(), "strait-b", metav1.GetOptions{})
+		if err != nil || len(is.Status.Conditions) != 0 {
+			t.Errorf("30 s later it has the conditions %+v, %v", is.Status.Conditions, err)
+		}
+		if ago := j.renewed(t); ago < time.Minute {
+			t.Errorf("its lease was renewed %v ago", ago)
+		}
+	})
+}

@@ -13,6 +13,7 @@
 // lower terms, so its list has all pods that the lender knows.
 //
 // While the lender is silent, the borrower is silent: it renews no lease and writes neither the
-// node nor pods. The control plane then marks the node as Unknown and its pods as not ready,
-// which it does not do for a node that declares itself not ready.
+// node nor pods, but it makes the node again if it was deleted. The control plane then marks the
+// node as Unknown and its pods as not ready, which it does not do for a node that declares itself
+// not ready.
 package borrower

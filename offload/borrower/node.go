@@ -104,8 +104,17 @@ func capacity(lent, borrowed corev1.ResourceList) corev1.ResourceList {
 	return least
 }
 
-// renew shows the control plane that the node is alive, and keeps its object as it has to be.
-func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time.Time) error {
+// renew shows the control plane that the node is alive, unless the lender is silent. In both cases it
+// keeps the object of the node: controllers of clouds delete a node that is not ready if they know no
+// machine of that name, and the control plane then removes the pods of the node.
+func (b *borrower) renew(ctx context.Context, s state, now time.Time) error {
+	last := &b.kept
+	if s.alive {
+		last = &b.renewed
+	}
+	if now.Sub(*last) < renewEvery {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := b.lease.Held(ctx); err != nil {
@@ -123,7 +132,11 @@ func (b *borrower) renew(ctx context.Context, lent corev1.ResourceList, now time
 	if err != nil {
 		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
 	}
-	want := nodeStatus(is.Status, b.node, b.port(), b.version, lent, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
+	if !s.alive {
+		b.kept = now
+		return nil
+	}
+	want := nodeStatus(is.Status, b.node, b.port(), b.version, s.hello.Resources, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
 	if !apiequality.Semantic.DeepEqual(is.Status, want) {
 		is.Status = want
 		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {

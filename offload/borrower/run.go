@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
@@ -87,6 +88,7 @@ type borrower struct {
 	carried    map[string]carried // Services, by key
 	consents   map[string]consent // by namespace
 	renewed    time.Time          // the lease
+	kept       time.Time          // the node, while the lender is silent
 	budget     budget.Writes
 }
 
@@ -170,6 +172,11 @@ func (b *borrower) prepare(ctx context.Context) error {
 	if b.asNode, err = client.New(config); err != nil {
 		return err
 	}
+	if is, err := b.asNode.Nodes().Get(ctx, b.node.Name, metav1.GetOptions{}); err == nil && is.Labels[translate.PeeringLabel] != b.Peering {
+		return fmt.Errorf("node %s exists, and is not the virtual node of Peering %s; remove spec.borrow of the Peering, and run strait borrow with another --node-name", b.node.Name, b.Peering)
+	} else if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read node %s: %w", b.node.Name, err)
+	}
 	b.pods = b.asNode.Pods("").CacheOfNode(b.node.Name)
 	if err := b.pods.Notify(b.loop.Wake); err != nil {
 		return err
@@ -245,13 +252,11 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 			again, err = loop.Retry, errors.Join(err, failed)
 		}
 	}
-	if s.alive && now.Sub(b.renewed) >= renewEvery {
-		failed := b.renew(ctx, s.hello.Resources, now)
-		if errors.Is(failed, lease.ErrLost) {
-			return again, failed
-		}
-		soon(failed)
+	failed := b.renew(ctx, s, now)
+	if errors.Is(failed, lease.ErrLost) {
+		return again, failed
 	}
+	soon(failed)
 	p, ok := b.peerings.Get(b.Peering)
 	if !ok {
 		return again, err
@@ -287,9 +292,9 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		}
 		writes = append(writes, w)
 	}
-	failed := make([]error, len(writes))
-	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) { failed[i] = b.write(ctx, writes[i]) })
-	soon(errors.Join(failed...))
+	errs := make([]error, len(writes))
+	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) { errs[i] = b.write(ctx, writes[i]) })
+	soon(errors.Join(errs...))
 	b.Stats.waits(late)
 	if late > 0 && b.budget.Tell(now) {
 		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)

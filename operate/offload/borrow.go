@@ -2,12 +2,16 @@ package offload
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/offload/borrower"
+	"strait.dev/strait/offload/translate"
 	"strait.dev/strait/operate/operator"
 )
 
@@ -15,7 +19,7 @@ import (
 type BorrowOptions struct {
 	Peering   string
 	NodeName  string              // empty: that of the Peering, or its default
-	Resources corev1.ResourceList // limit of what is lent
+	Resources corev1.ResourceList // limits of what is lent; others stay as they are
 	Image     string              // of the borrower
 	Wait      time.Duration       // for the borrower to run, at most
 }
@@ -43,8 +47,8 @@ func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowe
 	}
 	b = Borrowed{Cluster: c.Name, Peering: o.Peering, Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
 	borrow := &v1alpha1.PeeringBorrow{NodeName: o.NodeName, Resources: o.Resources, Fingerprint: fingerprint}
-	if was := p.Spec.Borrow; was != nil && len(borrow.Resources) == 0 {
-		borrow.Resources = was.Resources
+	if was := p.Spec.Borrow; was != nil {
+		borrow.Resources = with(was.Resources, o.Resources)
 	}
 	return b, applySpec(ctx, c, p, v1alpha1.PeeringSpec{Lend: p.Spec.Lend, Borrow: borrow})
 }
@@ -66,8 +70,15 @@ func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan
 	case o.NodeName == "": // it is immutable, and may be the default
 		o.NodeName = was.NodeName
 	}
+	node := borrower.NodeName(o.Peering, o.NodeName)
+	switch is, err := c.Client.Nodes().Get(ctx, node, metav1.GetOptions{}); {
+	case err == nil && is.Labels[translate.PeeringLabel] != o.Peering:
+		return nil, nil, fmt.Errorf("%s: node %s exists, and is not the virtual node of Peering %s; choose another name: --node-name", c.Name, node, o.Peering)
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, nil, c.Failed("read node "+node, err)
+	}
 	v := values{Namespace: Namespace, Agent: borrower.Name(o.Peering), Command: "borrower", Peering: o.Peering, Image: o.Image,
-		Node: borrower.NodeName(o.Peering, o.NodeName), RuntimeClass: runtimeClass(o.Peering)}
+		Node: node, RuntimeClass: runtimeClass(o.Peering)}
 	return plan, p, plan.add(v, "agents.yaml", "runtimeclass.yaml")
 }
 

@@ -84,19 +84,17 @@ func PlanLend(ctx context.Context, c operator.Cluster, o LendOptions) (Plan, err
 	return plan, err
 }
 
-// planLend sets the resources of o to those that are in effect: those given, else those that are lent
-// already, else all of the cluster's.
+// planLend sets each resource of o to that in effect: the one given, else the one that is lent already,
+// else all of the cluster's.
 func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev1.ResourceList) (plan Plan, p *v1alpha1.Peering, err error) {
 	if p, err = peering(ctx, c, o.Peering); err != nil {
 		return nil, nil, err
 	}
 	v := values{Namespace: Namespace, Agent: lender.Name(o.Peering), Command: "lender", Peering: o.Peering, Image: o.Image, Level: o.Level, Isolate: o.Isolate}
-	if was := p.Spec.Lend; was != nil && len(o.Resources) == 0 {
-		o.Resources = was.Resources
+	if was := p.Spec.Lend; was != nil {
+		all = with(all, was.Resources)
 	}
-	lent := all.DeepCopy()
-	maps.Copy(lent, o.Resources)
-	o.Resources = lent
+	o.Resources = with(all, o.Resources)
 	for name, text := range map[corev1.ResourceName]*string{corev1.ResourceCPU: &v.CPU, corev1.ResourceMemory: &v.Memory, corev1.ResourcePods: &v.Pods} {
 		if q, ok := o.Resources[name]; ok {
 			*text = q.String()
@@ -117,6 +115,14 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev
 		}
 	}
 	return plan, p, nil
+}
+
+// with returns resources with others, which take precedence.
+func with(resources, others corev1.ResourceList) corev1.ResourceList {
+	all := make(corev1.ResourceList, len(resources)+len(others))
+	maps.Copy(all, resources)
+	maps.Copy(all, others)
+	return all
 }
 
 // machines returns the most of CPU and memory that one machine has for pods, and what all of them
