@@ -53,7 +53,7 @@ without the class, or a node selector and toleration of its own, no pod is.`,
 	cluster.register(c)
 	c.Flags().StringVar(&o.Peering, "from", "", "Peering of the cluster in which pods are to run (required)")
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "name of the virtual node (default: strait-PEERING)")
-	size.register(c, "of the node at most", "what is lent")
+	size.register(c, "of the node at most", "as before, else what is lent")
 	agentFlags(c, &o.Image, &o.Wait)
 	planFlag(c, &dry)
 	outputFlag(c, &output)

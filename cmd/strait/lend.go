@@ -105,7 +105,7 @@ other pods of this cluster, if its network plugin enforces policies.`,
 	}
 	cluster.register(c)
 	c.Flags().StringVar(&o.Peering, "to", "", "Peering of the cluster whose pods may run here (required)")
-	size.register(c, "that the remote cluster sees", "what all machines have")
+	size.register(c, "that the remote cluster sees", "as before, else what all machines have")
 	c.Flags().StringVar(&o.Level, "pod-security", o.Level, "Pod Security level of the namespaces: restricted or baseline")
 	c.Flags().BoolVar(&o.Isolate, "isolate", false, "keep the pods apart from other pods of this cluster with a NetworkPolicy")
 	agentFlags(c, &o.Image, &o.Wait)

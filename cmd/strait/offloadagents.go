@@ -66,7 +66,7 @@ On the kubelet port it serves logs, exec, attach and port-forward of these pods,
 that have the permission to create nodes/proxy (for logs: get) of the node.
 
 While the remote cluster does not answer, the borrower renews no lease of its node and
-writes nothing; pods keep running there.`,
+writes no states of pods; they keep running there.`,
 		Example: `  strait borrower --peering b
   strait borrower --peering b --namespace strait-borrower --pod-ips 10.0.1.9 --kubeconfig ~/.kube/config`,
 		Args: noArguments,

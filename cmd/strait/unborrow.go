@@ -28,8 +28,8 @@ Then the node, the borrower with its rights, the RuntimeClass and the labels of 
 namespaces are deleted.
 
 The command asks before it evicts pods. While the remote cluster does not answer, pods
-cannot end; --force removes the node without them. The remote cluster ends them when both
-clusters meet again, or with strait unlend.`,
+cannot end; --force removes the node without them. The remote cluster ends them with strait
+unlend, or when this cluster borrows again.`,
 		Example: `  strait unborrow --from b
   strait unborrow --from b --context a --wait 10m --yes
   strait unborrow --from b --dry-run`,

@@ -39,7 +39,7 @@ func Load(ctx context.Context, secrets *client.Kind[*corev1.Secret, *corev1.Secr
 	}
 	c, err := tls.X509KeyPair(is.Data[corev1.TLSCertKey], is.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return c, fmt.Errorf("the key in Secret %s is not valid; delete the Secret, and a new one is made: %w", name, err)
+		return c, fmt.Errorf("the key in Secret %s is not valid; delete the Secret, and run strait lend or strait borrow again: %w", name, err)
 	}
 	return c, nil
 }
