@@ -289,3 +289,32 @@ func TestStreamsEndWhenTheLinkIsSilent(t *testing.T) {
 		})
 	}
 }
+
+// A hostile borrower would fill the memory of the lender with requests that it sends slowly, so that
+// the lender restarts, with a new budget.
+func TestFewRequestsAreInMemoryAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		as := j.stolen(t)
+		codes := make(chan int, 50)
+		for range cap(codes) {
+			go func() {
+				answer, _, _ := connect(t, j.cable, as, "PUT "+protocol.DesiredPath+" HTTP/1.1\nContent-Length: 1000000")
+				codes <- answer.StatusCode
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(codes); n != cap(codes)-4 {
+			t.Errorf("of %d requests whose bodies do not arrive, %d are answered", cap(codes), n)
+		}
+		time.Sleep(time.Minute) // also until the server has closed the connections
+		answered := make(map[int]int)
+		for range cap(codes) {
+			answered[<-codes]++
+		}
+		if answered[http.StatusServiceUnavailable] != cap(codes)-4 || answered[http.StatusBadRequest] != 4 {
+			t.Errorf("the answers are %v", answered)
+		}
+	})
+}

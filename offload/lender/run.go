@@ -52,7 +52,8 @@ type lender struct {
 	board    *board
 	loop     *loop.Loop
 	streams  *streams.Proxy
-	outside  int // endpoints that are left out
+	bodies   chan struct{} // one for each body of a request that is in memory
+	outside  int           // endpoints that are left out
 	budget   budget.Writes
 	caches   sync.WaitGroup
 
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 		Options: o, log: o.Log,
 		lease:    &lease.Lease{Leases: o.Client.Leases(o.Namespace), Name: Name(o.Peering), Holder: protocol.Hash([]byte(rand.Text()))},
 		peerings: o.Client.Peerings().Cache(o.Peering),
-		board:    newBoard(), loop: loop.New(), spaces: make(map[string]*space), barred: make(map[string]bool),
+		board:    newBoard(), loop: loop.New(), bodies: make(chan struct{}, maxBodies), spaces: make(map[string]*space), barred: make(map[string]bool),
 	}
 	defer o.Listener.Close() // even if it does not serve
 	transport, err := o.Client.Streams()

@@ -14,8 +14,13 @@ import (
 	"strait.dev/strait/offload/protocol"
 )
 
-// patience is the maximum time for one request, and for one write to the status stream.
-const patience = 10 * time.Second
+const (
+	// patience is the maximum time for one request, and for one write to the status stream.
+	patience = 10 * time.Second
+	// maxBodies is the maximum number of bodies of requests at once: that of a borrower, and those of
+	// requests that it has given up.
+	maxBodies = 4
+)
 
 // handler returns the handler of all requests. TLS has authenticated the borrower.
 func (l *lender) handler() http.Handler {
@@ -24,9 +29,13 @@ func (l *lender) handler() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string][]int{"versions": {protocol.Version}}) // an error ends the connection
 	})
-	mux.HandleFunc("PUT "+protocol.DesiredPath, l.Stats.requests(l.desired))
-	mux.HandleFunc("PUT "+protocol.TemplatesPath+"{hash}", l.Stats.requests(l.keeps(protocol.MaxTemplate, l.template)))
-	mux.HandleFunc("PUT "+protocol.ObjectsPath+"{hash}", l.Stats.requests(l.keeps(protocol.MaxContent, l.object)))
+	for path, handler := range map[string]http.HandlerFunc{
+		protocol.DesiredPath:              l.desired,
+		protocol.TemplatesPath + "{hash}": l.keeps(protocol.MaxTemplate, l.template),
+		protocol.ObjectsPath + "{hash}":   l.keeps(protocol.MaxContent, l.object),
+	} {
+		mux.HandleFunc("PUT "+path, l.Stats.requests(l.few(handler)))
+	}
 	mux.HandleFunc("GET "+protocol.StatusPath, l.Stats.streams(l.status))
 	for _, stream := range protocol.Streams {
 		mux.HandleFunc("GET "+protocol.PodsPath+"{uid}/"+stream, l.stream(stream))
@@ -35,6 +44,19 @@ func (l *lender) handler() http.Handler {
 		}
 	}
 	return mux
+}
+
+// few limits how many bodies of requests are in memory. A borrower sends one after the other.
+func (l *lender) few(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case l.bodies <- struct{}{}:
+			defer func() { <-l.bodies }()
+			handler(w, r)
+		default:
+			answer(w, http.StatusServiceUnavailable, errors.New("too many requests at once; send one after the other"))
+		}
+	}
 }
 
 func (l *lender) desired(w http.ResponseWriter, r *http.Request) {
