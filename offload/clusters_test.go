@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -351,6 +352,35 @@ func (p *pair) changes(t *testing.T, twin types.UID) {
 	})
 }
 
+// lendsBeside lends while another command writes the same Peering, and that stays.
+func (p *pair) lendsBeside(t *testing.T, o offload.LendOptions) {
+	t.Helper()
+	config := p.of[1].Admin()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/secrets/"+lender.Name("a")) { // the command waits for its agent
+				is, err := p.b.Peerings().Get(r.Context(), "a", metav1.GetOptions{})
+				must(t, err)
+				is.Spec.Borrow = &v1alpha1.PeeringBorrow{NodeName: "strait-a", Fingerprint: is.Spec.Lend.Lender.Fingerprint}
+				_, err = p.b.Peerings().Apply(r.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PeeringSpec{Lend: is.Spec.Lend, Borrow: is.Spec.Borrow}}, "strait-offload")
+				must(t, err)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	c, err := client.New(config)
+	must(t, err)
+	_, err = offload.Lend(t.Context(), operator.Cluster{Name: "b", Client: c}, o)
+	must(t, err)
+	is, err := p.b.Peerings().Get(t.Context(), "a", metav1.GetOptions{})
+	must(t, err)
+	if is.Spec.Borrow == nil || is.Spec.Lend == nil {
+		t.Errorf("of the Peering that lends and borrows, this is left: %+v", is.Spec)
+	}
+	_, err = p.b.Peerings().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"borrow":null}}`), metav1.PatchOptions{})
+	must(t, err)
+}
+
 // limited checks that the agents have no right beyond those that they need.
 func (p *pair) limited(t *testing.T) {
 	other := rest.CopyConfig(p.asA)
@@ -408,6 +438,7 @@ func TestAPodOfOneClusterRunsInTheOther(t *testing.T) {
 	}
 	_, err = offload.Lend(t.Context(), b, lend)
 	must(t, err)
+	p.lendsBeside(t, lend)
 	p.counts(t)
 	borrowed, err := offload.Borrow(t.Context(), a, offload.BorrowOptions{Peering: "b", Image: "strait:test", Wait: time.Minute,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}})

@@ -34,7 +34,7 @@ type Borrowed struct {
 
 // Borrow makes the borrower, with the identity of its node, and the RuntimeClass of the Peering.
 func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowed, err error) {
-	plan, p, err := planBorrow(ctx, c, &o)
+	plan, err := planBorrow(ctx, c, &o)
 	if err != nil {
 		return b, err
 	}
@@ -42,6 +42,10 @@ func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowe
 		return b, err
 	}
 	fingerprint, err := certificate(ctx, c, borrower.Name(o.Peering), o.Wait)
+	if err != nil {
+		return b, err
+	}
+	p, err := peering(ctx, c, o.Peering) // another command may have written it meanwhile
 	if err != nil {
 		return b, err
 	}
@@ -55,14 +59,14 @@ func Borrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (b Borrowe
 
 // PlanBorrow returns the objects that Borrow creates before the borrower runs.
 func PlanBorrow(ctx context.Context, c operator.Cluster, o BorrowOptions) (Plan, error) {
-	plan, _, err := planBorrow(ctx, c, &o)
-	return plan, err
+	return planBorrow(ctx, c, &o)
 }
 
 // planBorrow sets the node name of o to that in effect.
-func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan Plan, p *v1alpha1.Peering, err error) {
-	if p, err = peering(ctx, c, o.Peering); err != nil {
-		return nil, nil, err
+func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan Plan, err error) {
+	p, err := peering(ctx, c, o.Peering)
+	if err != nil {
+		return nil, err
 	}
 	switch was := p.Spec.Borrow; {
 	case was == nil:
@@ -73,13 +77,13 @@ func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan
 	node := borrower.NodeName(o.Peering, o.NodeName)
 	switch is, err := c.Client.Nodes().Get(ctx, node, metav1.GetOptions{}); {
 	case err == nil && is.Labels[translate.PeeringLabel] != o.Peering:
-		return nil, nil, fmt.Errorf("%s: node %s exists, and is not the virtual node of Peering %s; choose another name: --node-name", c.Name, node, o.Peering)
+		return nil, fmt.Errorf("%s: node %s exists, and is not the virtual node of Peering %s; choose another name: --node-name", c.Name, node, o.Peering)
 	case err != nil && !apierrors.IsNotFound(err):
-		return nil, nil, c.Failed("read node "+node, err)
+		return nil, c.Failed("read node "+node, err)
 	}
 	v := values{Namespace: Namespace, Agent: borrower.Name(o.Peering), Command: "borrower", Peering: o.Peering, Image: o.Image,
 		Node: node, RuntimeClass: runtimeClass(o.Peering)}
-	return plan, p, plan.add(v, "agents.yaml", "runtimeclass.yaml")
+	return plan, plan.add(v, "agents.yaml", "runtimeclass.yaml")
 }
 
 func runtimeClass(peering string) string { return "strait-" + peering }

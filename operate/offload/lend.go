@@ -48,7 +48,7 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 	if err != nil {
 		return l, err
 	}
-	plan, p, err := planLend(ctx, c, &o, all)
+	plan, err := planLend(ctx, c, &o, all)
 	if err != nil {
 		return l, err
 	}
@@ -61,6 +61,10 @@ func Lend(ctx context.Context, c operator.Cluster, o LendOptions) (l Lent, err e
 		return l, err
 	}
 	fingerprint, err := certificate(ctx, c, agent, o.Wait)
+	if err != nil {
+		return l, err
+	}
+	p, err := peering(ctx, c, o.Peering) // another command may have written it meanwhile
 	if err != nil {
 		return l, err
 	}
@@ -80,15 +84,15 @@ func PlanLend(ctx context.Context, c operator.Cluster, o LendOptions) (Plan, err
 	if err != nil {
 		return nil, err
 	}
-	plan, _, err := planLend(ctx, c, &o, all)
-	return plan, err
+	return planLend(ctx, c, &o, all)
 }
 
 // planLend sets each resource of o to that in effect: the one given, else the one that is lent already,
 // else all of the cluster's.
-func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev1.ResourceList) (plan Plan, p *v1alpha1.Peering, err error) {
-	if p, err = peering(ctx, c, o.Peering); err != nil {
-		return nil, nil, err
+func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev1.ResourceList) (plan Plan, err error) {
+	p, err := peering(ctx, c, o.Peering)
+	if err != nil {
+		return nil, err
 	}
 	v := values{Namespace: Namespace, Agent: lender.Name(o.Peering), Command: "lender", Peering: o.Peering, Image: o.Image, Level: o.Level, Isolate: o.Isolate}
 	if was := p.Spec.Lend; was != nil {
@@ -104,17 +108,17 @@ func planLend(ctx context.Context, c operator.Cluster, o *LendOptions, all corev
 		v.Mapped = append(v.Mapped, m.SeenAs.String())
 	}
 	if err := plan.add(v, "agents.yaml", "lender.yaml"); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, v.Twins = range o.Namespaces {
 		if v.Made, err = lendable(ctx, c, v.Twins, o.Peering); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if err := plan.add(v, "twins.yaml"); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return plan, p, nil
+	return plan, nil
 }
 
 // with returns resources with others, which take precedence.
