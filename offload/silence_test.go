@@ -3,6 +3,7 @@ package offload_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -33,7 +35,26 @@ type cable struct {
 
 	mu    sync.Mutex
 	cut   bool
+	slow  bool // it carries slowRate bytes a second to the lender
 	conns []net.Conn
+}
+
+const slowRate = 40 << 10
+
+type slowConn struct {
+	net.Conn
+	of *cable
+}
+
+//strait:virtualtime
+func (c slowConn) Write(b []byte) (int, error) {
+	c.of.mu.Lock()
+	slow := c.of.slow
+	c.of.mu.Unlock()
+	if slow {
+		time.Sleep(time.Duration(len(b)) * time.Second / slowRate)
+	}
+	return c.Conn.Write(b)
 }
 
 func newCable() *cable {
@@ -66,7 +87,7 @@ func (c *cable) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	select {
 	case c.arriving <- far:
 		c.conns = append(c.conns, near, far)
-		return near, nil
+		return slowConn{near, c}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -221,6 +242,38 @@ func TestTheNodeIsSilentWhileTheLenderIs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Sending the templates of many pods over a slow link takes longer than the lease lasts.
+func TestANodeIsAliveWhileMuchIsSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := join(t)
+		j.cable.mu.Lock()
+		j.cable.slow = true
+		j.cable.mu.Unlock()
+		const pods = 20
+		j.a.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"strait.dev/offload": "b"}}})
+		for i := range pods {
+			name := fmt.Sprint("large-", i)
+			j.a.Add(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Status: corev1.PodStatus{Phase: corev1.PodPending},
+				Spec: corev1.PodSpec{NodeName: "strait-b", Containers: []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "LONG", Value: strings.Repeat(fmt.Sprint(i), 200<<10/len(fmt.Sprint(i)))}}}}},
+			})
+		}
+		var longest time.Duration
+		for range 4 * 60 {
+			time.Sleep(time.Second)
+			longest = max(longest, j.renewed(t))
+		}
+		twins, err := j.b.Client(t).Pods("shop").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(twins.Items) != pods {
+			t.Errorf("%d twins are made, %v", len(twins.Items), err)
+		}
+		if longest > 20*time.Second {
+			t.Errorf("the lease was not renewed for %v", longest)
+		}
+	})
 }
 
 // Otherwise the node would stay ready, with all that is lent as its capacity.

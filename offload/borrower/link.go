@@ -98,8 +98,7 @@ type state struct {
 	hello *protocol.Hello
 	said  map[string]*protocol.PodStatus
 	needs []string
-	alive bool // a message was received recently
-	fresh bool // and said is complete
+	fresh bool // a message was received recently, and said is complete
 }
 
 // state returns what the link knows about the pods with these UIDs. It forgets others.
@@ -114,8 +113,22 @@ func (l *link) state(uids map[string]bool, now time.Time) state {
 			return !uids[uid]
 		})
 	}
-	alive := l.hello != nil && now.Sub(l.received) < protocol.Silence
-	return state{hello: l.hello, said: maps.Clone(l.said), needs: l.needs, alive: alive, fresh: alive && l.synced}
+	return state{hello: l.hello, said: maps.Clone(l.said), needs: l.needs, fresh: l.alive(now) && l.synced}
+}
+
+// alive reports whether a message was received recently. l.mu is held.
+func (l *link) alive(now time.Time) bool {
+	return l.hello != nil && now.Sub(l.received) < protocol.Silence
+}
+
+// latest returns the latest offer of a lender that is not silent; nil: it is.
+func (l *link) latest(now time.Time) *protocol.Hello {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.alive(now) {
+		return nil
+	}
+	return l.hello
 }
 
 func (l *link) run(ctx context.Context) {

@@ -3,6 +3,7 @@ package borrower
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/offload/lease"
+	"strait.dev/strait/offload/loop"
 	"strait.dev/strait/offload/protocol"
 	"strait.dev/strait/offload/translate"
 )
@@ -104,17 +107,43 @@ func capacity(lent, borrowed corev1.ResourceList) corev1.ResourceList {
 	return least
 }
 
-// renew shows the control plane that the node is alive, unless the lender is silent. In both cases it
-// keeps the object of the node: controllers of clouds delete a node that is not ready if they know no
-// machine of that name, and the control plane then removes the pods of the node.
-func (b *borrower) renew(ctx context.Context, s state, now time.Time) error {
-	last := &b.kept
-	if s.alive {
-		last = &b.renewed
+// beat renews the node while pods are read, apart from the loop: what the loop sends may take longer
+// than a lease lasts. It ends the run if a later one has taken its Lease.
+func (b *borrower) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	var renewed, kept time.Time // the lease; the node, while the lender is silent
+	ticker := time.NewTicker(loop.Retry)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Now()
+		hello := b.link.latest(now)
+		last := &kept
+		if hello != nil {
+			last = &renewed
+		}
+		if !b.pods.HasSynced() || now.Sub(*last) < renewEvery {
+			continue
+		}
+		switch err := b.renew(ctx, hello, now); {
+		case err == nil:
+			*last = now
+		case errors.Is(err, lease.ErrLost):
+			stop(err)
+			return
+		case ctx.Err() == nil:
+			b.log.Warn("cannot renew the node; retrying", "error", err)
+		}
 	}
-	if now.Sub(*last) < renewEvery {
-		return nil
-	}
+}
+
+// renew shows the control plane that the node is alive, unless the lender is silent and hello nil. In
+// both cases it keeps the object of the node: controllers of clouds delete a node that is not ready if
+// they know no machine of that name, and the control plane then removes the pods of the node.
+func (b *borrower) renew(ctx context.Context, hello *protocol.Hello, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := b.lease.Held(ctx); err != nil {
@@ -132,11 +161,10 @@ func (b *borrower) renew(ctx context.Context, s state, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("keep node %s: %w", b.node.Name, err)
 	}
-	if !s.alive {
-		b.kept = now
+	if hello == nil {
 		return nil
 	}
-	want := nodeStatus(is.Status, b.node, b.port(), b.version, s.hello.Resources, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
+	want := nodeStatus(is.Status, b.node, b.port(), b.version, hello.Resources, p.Spec.Borrow.Resources, metav1.NewTime(now.Truncate(time.Second)))
 	if !apiequality.Semantic.DeepEqual(is.Status, want) {
 		is.Status = want
 		if _, err := nodes.UpdateStatus(ctx, is, metav1.UpdateOptions{}); err != nil {
@@ -146,7 +174,6 @@ func (b *borrower) renew(ctx context.Context, s state, now time.Time) error {
 	if err := b.renewLease(ctx, is, now); err != nil {
 		return fmt.Errorf("renew the lease of node %s: %w", b.node.Name, err)
 	}
-	b.renewed = now
 	return nil
 }
 

@@ -54,6 +54,8 @@ const (
 	consentOf = time.Minute      // how long a namespace's consent is remembered
 	missingOf = 10 * time.Second // how long that it is missing is remembered
 	writers   = 8                // concurrent writes
+
+	decideEvery = 10 * time.Second
 )
 
 // Name returns the name of a Peering's borrower: of its Lease and its Secret.
@@ -87,8 +89,6 @@ type borrower struct {
 	spaces     map[string]*space  // by namespace
 	carried    map[string]carried // Services, by key
 	consents   map[string]consent // by namespace
-	renewed    time.Time          // the lease
-	kept       time.Time          // the node, while the lender is silent
 	budget     budget.Writes
 }
 
@@ -141,9 +141,8 @@ func Run(ctx context.Context, o Options) error {
 				b.pods.RunWithContext(ctx)
 			}
 		})
-		if err := b.loop.Run(ctx, b.decide); err != nil {
-			stop(err)
-		}
+		background.Go(func() { b.beat(ctx, stop) })
+		b.loop.Run(ctx, b.decide)
 		server.Close()
 	}
 	stop(nil)
@@ -219,23 +218,20 @@ func (b *borrower) lender() (at Lender, err error) {
 	return Lender{Address: netip.AddrPortFrom(mapped, uint16(a.Port)), Fingerprint: string(a.Fingerprint)}, nil //nolint:gosec // the API limits a port
 }
 
-// decide decides once. Its error is that a later run has taken the place of this one.
-func (b *borrower) decide(ctx context.Context) (again time.Duration, err error) {
+// decide decides once.
+func (b *borrower) decide(ctx context.Context) (again time.Duration) {
 	if !b.pods.HasSynced() {
-		return loop.Retry, nil
+		return loop.Retry
 	}
-	again, err = b.pass(ctx)
-	if errors.Is(err, lease.ErrLost) {
-		return 0, err
-	}
+	again, err := b.pass(ctx)
 	if err != nil && ctx.Err() == nil {
 		b.log.Warn("cannot bring both clusters to the same state; retrying", "error", err)
 	}
-	return again, nil
+	return again
 }
 
-// pass decides once: it sends the list and templates, renews the node, and writes pods. It
-// returns when to decide again without a change.
+// pass decides once: it sends the list and templates, and writes pods. It returns when to decide again
+// without a change.
 func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	now := time.Now()
 	pods := b.pods.List()
@@ -246,17 +242,12 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	s := b.link.state(uids, now)
 	b.Stats.pass(pods, s.said)
 	maps.DeleteFunc(b.templates, func(uid types.UID, _ described) bool { return !uids[string(uid)] })
-	again = renewEvery
+	again = decideEvery
 	soon := func(failed error) {
 		if failed != nil {
 			again, err = loop.Retry, errors.Join(err, failed)
 		}
 	}
-	failed := b.renew(ctx, s, now)
-	if errors.Is(failed, lease.ErrLost) {
-		return again, failed
-	}
-	soon(failed)
 	p, ok := b.peerings.Get(b.Peering)
 	if !ok {
 		return again, err
@@ -292,9 +283,9 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 		}
 		writes = append(writes, w)
 	}
-	errs := make([]error, len(writes))
-	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) { errs[i] = b.write(ctx, writes[i]) })
-	soon(errors.Join(errs...))
+	failed := make([]error, len(writes))
+	workqueue.ParallelizeUntil(ctx, writers, len(writes), func(i int) { failed[i] = b.write(ctx, writes[i]) })
+	soon(errors.Join(failed...))
 	b.Stats.waits(late)
 	if late > 0 && b.budget.Tell(now) {
 		b.log.Warn("the other cluster changes the states of pods faster than this one stores them; the rest waits", "waiting", late)

@@ -46,7 +46,7 @@ func (s *Stats) Read(now time.Time) (m Measured) {
 	if l := s.link; l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		m.Received, m.Up = l.received, l.hello != nil && now.Sub(l.received) < protocol.Silence
+		m.Received, m.Up = l.received, l.alive(now)
 	}
 	return m
 }

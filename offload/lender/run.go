@@ -99,7 +99,8 @@ func Run(ctx context.Context, o Options) error {
 			stop(err)
 		}
 	})
-	stop(l.loop.Run(ctx, l.decide)) // decide has no error
+	l.loop.Run(ctx, l.decide)
+	stop(nil)
 	server.Close()
 	background.Wait()
 	l.caches.Wait()
@@ -157,14 +158,14 @@ func (l *lender) beat(ctx context.Context, stop context.CancelCauseFunc) {
 }
 
 // decide decides once, if the Peering is known.
-func (l *lender) decide(ctx context.Context) (again time.Duration, _ error) {
+func (l *lender) decide(ctx context.Context) (again time.Duration) {
 	if !l.peerings.HasSynced() {
-		return loop.Retry, nil
+		return loop.Retry
 	}
 	if at := l.pass(ctx); !at.IsZero() {
 		again = max(time.Until(at), 1)
 	}
-	return again, nil
+	return again
 }
 
 // pass decides once, publishes what was decided, and writes. It returns when to decide again

@@ -37,29 +37,25 @@ func (l *Loop) WakeWhen(ctx context.Context, ready func() bool) {
 }
 
 // Run calls decide at once and after each change, and again after the time that it returns; 0: not
-// without a change. It ends with ctx, or with an error of decide, which it returns.
-func (l *Loop) Run(ctx context.Context, decide func(context.Context) (again time.Duration, err error)) error {
+// without a change. It ends with ctx.
+func (l *Loop) Run(ctx context.Context, decide func(context.Context) (again time.Duration)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-l.woken:
 		case <-timer.C:
 		}
 		if !pause(ctx, settle) {
-			return nil
+			return
 		}
 		select {
 		case <-l.woken: // by a change that is decided on now
 		default:
 		}
-		again, err := decide(ctx)
-		if err != nil {
-			return err
-		}
-		if again != 0 {
+		if again := decide(ctx); again != 0 {
 			timer.Reset(again)
 		}
 	}

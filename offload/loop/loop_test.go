@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,28 +12,29 @@ func TestALoopDecidesAtOnceAfterChangesAndWhenItIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, began := New(), time.Now()
 		var at []time.Duration
-		errEnd := errors.New("end")
+		ctx, end := context.WithCancel(t.Context())
 		go func() {
 			time.Sleep(2500 * time.Millisecond)
 			for range 10 { // are decided on together
 				l.Wake()
 			}
 		}()
-		err := l.Run(t.Context(), func(context.Context) (time.Duration, error) {
+		l.Run(ctx, func(context.Context) time.Duration {
 			at = append(at, time.Since(began))
 			switch len(at) {
 			case 1:
-				return time.Second, nil
+				return time.Second
 			case 2:
-				return 0, nil // until something changes
+				return 0 // until something changes
 			case 3:
-				return time.Hour, nil
+				return time.Hour
 			}
-			return 0, errEnd
+			end()
+			return 0
 		})
 		want := []time.Duration{settle, time.Second + 2*settle, 2500*time.Millisecond + settle, time.Hour + 2500*time.Millisecond + 2*settle}
-		if !errors.Is(err, errEnd) || !slices.Equal(at, want) {
-			t.Errorf("decided after %v, want %v; %v", at, want, err)
+		if !slices.Equal(at, want) {
+			t.Errorf("decided after %v, want %v", at, want)
 		}
 	})
 }
@@ -44,9 +44,9 @@ func TestALoopEndsWithItsContext(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		calls := 0
-		err := New().Run(ctx, func(context.Context) (time.Duration, error) { calls++; return 0, nil })
-		if err != nil || calls != 1 {
-			t.Errorf("%d calls, %v", calls, err)
+		New().Run(ctx, func(context.Context) time.Duration { calls++; return 0 })
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
 		}
 	})
 }
