@@ -356,6 +356,20 @@ func TestAKeyFileThatWasNamedLaterIsWatchedToo(t *testing.T) {
 	}
 }
 
+// The file and the Secret of a pod are updated up to a minute apart.
+func TestAConfigurationWhoseKeyFileComesLaterIsAppliedThen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.start(t)
+	next := filepath.Join(filepath.Dir(b.path), "next.key")
+	b.edit(t, "name: b-0,", fmt.Sprintf("name: b-0, privateKeyFile: %q,", next))
+	b.waitForLog(t, next+" does not exist", 1)
+	b.keyFile(t, "next.key", 7)
+	b.waitForLog(t, applied, 1)
+	b.keyFile(t, "next.key", 5)
+	b.waitForLog(t, applied, 2)
+}
+
 // Not parallel: it measures the memory of the process.
 func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {
 	b := newBench(t)

@@ -25,17 +25,19 @@ func Run(path string, signals Signals, o Options) error {
 	changes := make(chan struct{}, 1)
 	watching := &watch{changes: changes, log: log}
 	defer watching.end()
-	var read string // fingerprint of the file before it was read, so that no later change is missed
-	load := func() (*config.Gateway, error) { read = fingerprint([]string{path}); return Load(path) }
-	follow := func(c *config.Gateway) {
-		files := watchedFiles(path, c)
-		watching.follow(files, read+fingerprint(files[1:]))
+	load := func() (*config.Gateway, error) {
+		read := fingerprint([]string{path}) // before the files are read, so that no later change is missed
+		c, err := Load(path)
+		if err == nil { // even if it cannot be applied: a key file that it names may not exist yet
+			files := watchedFiles(path, c)
+			watching.follow(files, read+fingerprint(files[1:]))
+		}
+		return c, err
 	}
 	c, err := load()
 	if err != nil {
 		return err
 	}
-	follow(c)
 	var p *Process
 	if err := patiently(signals.Stop, log, func() (err error) { p, err = Open(c.Observability.Listen, o); return err }); err != nil {
 		return err
@@ -53,7 +55,7 @@ func Run(path string, signals Signals, o Options) error {
 			p.Drain(signals.Stop, Drain)
 			return nil
 		}
-		_ = p.Reload(load, follow) // it may name other key files; logs errors itself
+		_ = p.Reload(load, nil) // logs errors itself
 	}
 }
 
