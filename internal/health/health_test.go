@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -116,6 +117,30 @@ func TestALoopThatStandsStillIsNoticed(t *testing.T) {
 }
 
 // The health checks of load balancers come from anywhere.
+// As when a machine was suspended, or its clock is corrected.
+func TestF12_AClockThatIsSetIsNoPause(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		var p Pulse
+		now := time.Now()
+		p.Beat(now)
+		if err := p.Missing(withClockSet(now.Add(time.Second), step), time.Minute); err != nil {
+			t.Errorf("a loop in time, clock set by %v: %v", step, err)
+		}
+		if err := p.Missing(withClockSet(now.Add(2*time.Minute), step), time.Minute); err == nil {
+			t.Errorf("a loop that stands still is not noticed after the clock was set by %v", step)
+		}
+	}
+}
+
+// withClockSet is the reading of a clock that was set by step: only the wall clock differs.
+func withClockSet(t time.Time, step time.Duration) time.Time {
+	const nanosecondBits = 30 // of the first word, below the seconds, in a time with a monotonic reading
+	wall := (*uint64)(unsafe.Pointer(&t))
+	*wall += uint64(int64(step/time.Second) << nanosecondBits)
+	return t
+}
+
 func TestWithoutMetricsOnlyLivenessIsServed(t *testing.T) {
 	t.Parallel()
 	s, err := Serve(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
