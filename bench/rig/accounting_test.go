@@ -1,6 +1,8 @@
 package rig
 
 import (
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -41,6 +43,22 @@ func TestMemoryIsReadInBytes(t *testing.T) {
 	}
 	if _, err := parseStatus(status, "VmSwap"); err == nil {
 		t.Error("no error for a line that is missing")
+	}
+}
+
+func TestThePeakOfACommandIsNotThatOfItsGateways(t *testing.T) {
+	t.Parallel()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := &setting{topology: &topology{processes: []*process{{cmd: &exec.Cmd{Process: self}}}}}
+	r := &repetitions{Rig: &Rig{Options: Options{Custom: []Custom{{Name: "mine", Command: "./up.sh"}}}}, peaks: make(map[string]float64)}
+	if err := r.notePeaks(map[string]*setting{"mine": running, nameStrait: running}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.peaks) != 1 || r.peaks[nameStrait] == 0 {
+		t.Errorf("%v, want the peak of %s only", r.peaks, nameStrait)
 	}
 }
 

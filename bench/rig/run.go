@@ -189,9 +189,14 @@ func (r *repetitions) one(ctx context.Context, t test, n int, settings map[strin
 	return nil
 }
 
-// notePeaks notes the peak memory of the gateways that end now.
+// notePeaks notes the peak memory of the gateways that end now, except for those of custom commands: the process of a
+// command is usually a shell, and which of its children are gateways is not known.
 func (r *repetitions) notePeaks(settings map[string]*setting) error {
+	custom := r.customNames()
 	for name, p := range settings {
+		if slices.Contains(custom, name) {
+			continue
+		}
 		for _, g := range p.processes {
 			bytes, err := g.memory("VmHWM")
 			if err != nil {
