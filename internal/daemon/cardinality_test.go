@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"strait.dev/strait/gateway"
 )
 
 // Regardless of received packets, the metrics have only the series of the configuration: labels hold its names, and
@@ -131,4 +133,73 @@ func TestT13_SeriesOfALinkEndWithIt(t *testing.T) {
 	if got := len(collected()); got != want {
 		t.Errorf("%d series, had %d", got, want)
 	}
+}
+
+func TestTotalsDoNotDecreaseWhenALinkEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.edit(t, "local:", fmt.Sprintf("  - {name: b-1, publicKey: %q}\nlocal:", publicKeyOf(10)))
+	c, err := Load(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Start(c, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	count := func(peer string, packets uint64) {
+		for _, l := range d.fabric.Status() {
+			if l.Name == peer {
+				l.Egress.CountForwarded(packets, 0)
+				l.Ingress.CountDropped(gateway.SourceNotGranted, packets)
+			}
+		}
+	}
+	check := func(when string, want float64) {
+		t.Helper()
+		if got := d.value(t, "strait_packets_total", "egress"); got != want {
+			t.Errorf("%s: %v packets forwarded, want %v", when, got, want)
+		}
+		if got := d.value(t, "strait_dropped_packets_total", "ingress"); got != want {
+			t.Errorf("%s: %v packets dropped, want %v", when, got, want)
+		}
+	}
+	count("b-0", 1000)
+	count("b-1", 100)
+	check("with two links", 1100)
+	next := *c
+	next.WireGuard.Peers = c.WireGuard.Peers[:1]
+	if err := d.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	check("one has ended", 1100)
+	count("b-0", 1)
+	check("the other counts", 1101)
+	if err := d.Apply(c); err != nil {
+		t.Fatal(err)
+	}
+	count("b-1", 10)
+	check("it begins again", 1111)
+}
+
+// value is the sum of the metrics of a name with a direction.
+func (d *Daemon) value(t *testing.T, name, direction string) (all float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(d)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if family.GetName() == name && l.GetValue() == direction {
+					all += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return all
 }

@@ -24,6 +24,7 @@ type Daemon struct {
 	log     *slog.Logger
 	fabric  *tun.Fabric
 	rtt     *rttHistogram
+	totals  linkTotals
 	quiet   quiet // log handler for what the remote cluster and unknown senders cause
 	started time.Time
 	stop    context.CancelFunc

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -124,10 +125,9 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
-	links, counters := d.fabric.Status(), d.fabric.Counters()
-	egress, ingress := []*gateway.Counters{counters.Fallback}, []*gateway.Counters(nil)
+	counters := d.fabric.Counters()
+	links, egress, ingress := d.totals.read(d.fabric)
 	for _, l := range links {
-		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)
 		gauge(activeDesc, boolean(l.Active), l.Name)
 		gauge(shareDesc, l.Share, l.Name)
@@ -146,10 +146,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 			gauge(handshakeDesc, time.Since(l.LastHandshake).Seconds(), l.Name)
 		}
 	}
-	for direction, counters := range map[string][]*gateway.Counters{
-		"egress": egress, "ingress": ingress, "host": {counters.Host},
-	} {
-		s := sum(counters)
+	for direction, s := range map[string]total{"egress": egress, "ingress": ingress, "host": sum([]*gateway.Counters{counters.Host})} {
 		counter(packetsDesc, s.packets, direction)
 		counter(bytesDesc, s.bytes, direction)
 		if direction == "egress" {
@@ -230,7 +227,7 @@ func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string),
 	counter(relayEchoDesc, echo.Refused, "refused")
 }
 
-// total is the sum of the counters of several links.
+// total is the sum of several counters.
 type total struct {
 	packets, bytes, answers, suppressed, probes uint64
 	dropped                                     map[gateway.Reason]uint64
@@ -239,18 +236,65 @@ type total struct {
 func sum(counters []*gateway.Counters) total {
 	t := total{dropped: make(map[gateway.Reason]uint64)}
 	for _, c := range counters {
-		packets, bytes := c.Forwarded()
-		answers, suppressed := c.Answers()
-		t.packets += packets
-		t.bytes += bytes
-		t.answers += answers
-		t.suppressed += suppressed
-		t.probes += c.Probes()
-		for r := range gateway.Reasons {
-			t.dropped[r] += c.Dropped(r)
-		}
+		t.add(c)
 	}
 	return t
+}
+
+func (t *total) add(c *gateway.Counters) {
+	packets, bytes := c.Forwarded()
+	answers, suppressed := c.Answers()
+	t.packets += packets
+	t.bytes += bytes
+	t.answers += answers
+	t.suppressed += suppressed
+	t.probes += c.Probes()
+	for r := range gateway.Reasons {
+		t.dropped[r] += c.Dropped(r)
+	}
+}
+
+// linkTotals are the totals of all links, including those that have ended since they were read first: Prometheus takes a
+// counter that decreases for one that began at 0, and all that it still has for an increase. Safe for concurrent use.
+type linkTotals struct {
+	mu              sync.Mutex
+	egress, ingress growingTotal
+}
+
+// read returns the present links, and the totals.
+func (t *linkTotals) read(f *tun.Fabric) (links []tun.LinkStatus, egress, ingress total) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	links = f.Status()
+	out, in := []*gateway.Counters{f.Counters().Fallback}, []*gateway.Counters(nil)
+	for _, l := range links {
+		out, in = append(out, l.Egress), append(in, l.Ingress)
+	}
+	return links, t.egress.sum(out), t.ingress.sum(in)
+}
+
+// growingTotal is a total of counters of which some end.
+type growingTotal struct {
+	counted []*gateway.Counters // that had not ended at the last sum
+	ended   total
+}
+
+func (t *growingTotal) sum(counters []*gateway.Counters) total {
+	if t.ended.dropped == nil {
+		t.ended = sum(nil)
+	}
+	for _, c := range t.counted {
+		if !slices.Contains(counters, c) {
+			t.ended.add(c)
+		}
+	}
+	t.counted = counters
+	all := t.ended
+	all.dropped = maps.Clone(all.dropped)
+	for _, c := range counters {
+		all.add(c)
+	}
+	return all
 }
 
 func boolean(b bool) float64 {
