@@ -1,8 +1,11 @@
 package rig
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,5 +86,25 @@ func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 		if got := netns.Abandoned(namePrefix, name); got != want {
 			t.Errorf("%s: Abandoned is %v, want %v", name, got, want)
 		}
+	}
+}
+
+func TestDirectoriesOfKilledRunsAreRemoved(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	running := fmt.Sprintf("%s%d-123", dirPrefix, os.Getpid())
+	for _, name := range []string{running, dirPrefix + "4194305-123", "another-4194305-123"} {
+		if err := os.MkdirAll(filepath.Join(parent, name, "strait-a"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeStaleDirs(parent)
+	var left []string
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{"another-4194305-123", running}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }

@@ -77,7 +77,8 @@ func New(o Options) (r *Rig, err error) {
 	}
 	r = &Rig{Options: o, softirqd: findSoftirqd()}
 	netns.RemoveAbandoned(namePrefix)
-	if r.dir, err = os.MkdirTemp("", namePrefix); err != nil {
+	removeStaleDirs(os.TempDir())
+	if r.dir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", dirPrefix, os.Getpid())); err != nil {
 		return nil, err
 	}
 	// The gateways run as user nobody and read their binary and configuration here.
@@ -98,6 +99,19 @@ func New(o Options) (r *Rig, err error) {
 		return nil, errors.Join(err, os.RemoveAll(r.dir))
 	}
 	return r, nil
+}
+
+// dirPrefix is the prefix of the directory of a rig; the PID follows, as in the names of its other objects.
+const dirPrefix = "strait-rig-"
+
+// removeStaleDirs removes the directories of rigs that were killed: each has copies of programs, and keys.
+func removeStaleDirs(parent string) {
+	stale, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
+	for _, dir := range stale {
+		if netns.Abandoned(dirPrefix, filepath.Base(dir)) {
+			_ = os.RemoveAll(dir) // another process may remove it at the same time
+		}
+	}
 }
 
 func hasKernelWireGuard() (bool, error) {
