@@ -67,24 +67,32 @@ func enough(a, b int) bool {
 }
 
 // Compare tests all figures that two runs share, with the Mann-Whitney U test, which makes
-// no assumption about the distribution of values. It returns a TooFewError if no values
-// could be significant. Figures of only one run are ignored.
+// no assumption about the distribution of values. A figure with too few samples, such as one
+// that a run has once, never differs significantly; if there are only such figures, Compare
+// returns a TooFewError. Figures of only one run are ignored.
 func Compare(old, new *Run) ([]Difference, error) {
 	keys, before := collect(old.Samples)
 	_, after := collect(new.Samples)
 	var all []Difference
+	var few error // of the first figure
+	testable := false
 	for _, k := range keys {
 		a, b := before[k], after[k]
 		if b == nil {
 			continue
 		}
-		if !enough(len(a), len(b)) {
-			return nil, &TooFewError{k, len(a), len(b)}
+		if enough(len(a), len(b)) {
+			testable = true
+		} else if few == nil {
+			few = &TooFewError{k, len(a), len(b)}
 		}
 		all = append(all, difference(k, a, b))
 	}
-	if all == nil {
+	switch {
+	case all == nil:
 		return nil, fmt.Errorf("the runs have no figure in common: compare runs of the same tests")
+	case !testable:
+		return nil, few
 	}
 	return all, nil
 }

@@ -47,6 +47,21 @@ func TestCompareRejectsTooFewSamples(t *testing.T) {
 	}
 }
 
+// As the peak memory of a run of strait bench peer.
+func TestAFigureOfOneSampleDoesNotPreventAComparison(t *testing.T) {
+	t.Parallel()
+	old, new := runOf(t, "B/s", 1, 2, 3, 4), runOf(t, "B/s", 5, 6, 7, 8)
+	add(t, old, Sample{Test: "memory/peak", Subject: "strait", Repetition: 1, Metrics: map[string]float64{"peak-B": 100}})
+	add(t, new, Sample{Test: "memory/peak", Subject: "strait", Repetition: 1, Metrics: map[string]float64{"peak-B": 900}})
+	all, err := Compare(old, new)
+	if err != nil || len(all) != 2 || !all[0].Significant() {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if d := all[1]; d.Unit != "peak-B" || d.P != 1 || d.Change() != "~" || d.Verdict() != "" {
+		t.Errorf("one sample each: %+v, %q, %q", d, d.Change(), d.Verdict())
+	}
+}
+
 func TestEnoughSamplesForSignificance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
