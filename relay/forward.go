@@ -39,9 +39,9 @@ type callers struct{ prefixes, except bart.Lite }
 
 func (c *callers) has(a netip.Addr) bool { return c.prefixes.Lookup(a) && !c.except.Lookup(a) }
 
-// SetForwards replaces the forwards, and the clients that may use them. TCP connections continue until they end, also those of forwards and to targets that
-// are removed, or of such clients; UDP sessions with these end. The error names the forwards whose ports cannot be opened; the others are
-// served.
+// SetForwards replaces the forwards, and the clients that may use them. TCP connections continue until they end, also those
+// of forwards and to targets that are removed, or of such clients; UDP sessions with these end. The error names the forwards
+// whose ports cannot be opened; the others are served, and the next call tries again.
 func (r *Relay) SetForwards(forwards []config.Forward, from config.Callers) error {
 	r.changing.Lock()
 	defer r.changing.Unlock()
@@ -103,7 +103,7 @@ func (f *forward) open() error {
 	return nil
 }
 
-// close closes the port, and waits for the end of UDP sessions.
+// close closes the port, and ends its UDP sessions.
 func (f *forward) close() {
 	f.sockets.Close()
 	f.targets.set(nil)
