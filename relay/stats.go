@@ -11,7 +11,7 @@ const (
 	TooManyOfMapping                 // Quota.PerMapping; for metrics of forwards, of one forward
 	TooManyOfCaller                  // Quota.PerCaller
 	TargetRefused                    // the target reset the connection, or reported the port unreachable
-	TargetUnreachable                // no route to the target
+	TargetUnreachable                // no route to the target, or a filter rejects packets to it
 	TargetSilent                     // the target did not answer
 	CallerSilent                     // the client did not answer the SYN-ACK; its address may be forged
 	Withdrawn                        // the mapping was removed meanwhile

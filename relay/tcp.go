@@ -203,7 +203,7 @@ func refusalOf(err error) Refusal {
 		return TargetSilent
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		return TargetRefused
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case isUnreachable(err):
 		return TargetUnreachable
 	}
 	return NoSocket

@@ -159,9 +159,16 @@ func TestARefusalOfTheTargetReachesTheClient(t *testing.T) {
 
 func TestAnUnreachableTargetIsReportedToTheClient(t *testing.T) {
 	t.Parallel()
-	for _, from := range []struct{ caller, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
+	for _, from := range []struct {
+		caller, at netip.Addr
+		err        syscall.Errno
+	}{
+		{callerAddr, mappedAddr, syscall.EHOSTUNREACH}, {callerAddr6, mappedAddr6, syscall.ENETUNREACH},
+		// A filter or a router rejects it: there are sockets and ports enough.
+		{callerAddr, mappedAddr, syscall.EPERM}, {callerAddr6, mappedAddr6, syscall.EACCES},
+	} {
 		w := newWorld(t, Limits{})
-		w.setDial(func(context.Context, string) error { return &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH} })
+		w.setDial(func(context.Context, string) error { return &net.OpError{Op: "dial", Err: from.err} })
 		told := make(chan error, 1)
 		go func() {
 			_, err := w.connect(from.caller, netip.AddrPortFrom(from.at, port))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -210,8 +211,11 @@ func (s *session) run() {
 	}
 }
 
+// isUnreachable reports whether an error means that there is no route to the target, or that a filter or a router rejects
+// packets to it (connect(2); ICMPv6 "administratively prohibited" is EACCES, while that of IPv4 is EHOSTUNREACH).
 func isUnreachable(err error) bool {
-	return errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+	return slices.ContainsFunc([]error{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EACCES, syscall.EPERM},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
 func (s *session) count(bytes *atomic.Uint64, n int, err error) {
