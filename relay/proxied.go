@@ -62,13 +62,13 @@ func (r *Relay) SetProxy(c config.Proxy) error {
 
 // pod returns the mapping of a proxied address, nil if it is none. Its target is the address itself.
 func (r *Relay) pod(a netip.Addr) *mapping {
-	p := r.proxied.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.proxied.Load() // not before: SetProxy forgets the pods of prefixes that it withdraws
 	s, ok := p.scopes.Lookup(a)
 	if !ok || p.except.Lookup(a) || mayRelay(a, p.own) != nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	m := r.pods[a]
 	if m == nil {
 		m = &mapping{Mapping: config.Mapping{External: a, Target: a}, scope: s, part: &r.ofProxy}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"strait.dev/strait/config"
@@ -140,5 +142,30 @@ func TestT17_ThePodsThatTheRelayRemembersAreLimited(t *testing.T) {
 	}
 	if n := len(w.relay.pods); n != maxPods {
 		t.Errorf("%d pods, want %d", n, maxPods)
+	}
+}
+
+// Packets ask for a pod all the time, and so while the prefixes are replaced.
+func TestAPodIsServedAfterItsPrefixWasReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Limits{})
+	whole, halves := config.Proxy{Prefixes: []netip.Prefix{prefix("10.0.0.0/16")}}, config.Proxy{Prefixes: []netip.Prefix{prefix("10.0.0.0/17"), prefix("10.0.128.0/17")}}
+	for range 300 {
+		w.must(w.relay.SetProxy(whole))
+		var replaced atomic.Bool
+		var packets sync.WaitGroup
+		for range 4 {
+			packets.Go(func() {
+				for !replaced.Load() {
+					w.relay.pod(podAddr)
+				}
+			})
+		}
+		w.must(w.relay.SetProxy(halves))
+		replaced.Store(true)
+		packets.Wait()
+		if m := w.relay.pod(podAddr); m == nil || m.ctx.Err() != nil {
+			t.Fatal("the pod has the mapping of a prefix that was withdrawn")
+		}
 	}
 }
