@@ -125,6 +125,22 @@ func TestMissingReplyIsATimeout(t *testing.T) {
 	want(t, one(t, Check{Protocol: TCP, Size: 92, To: accepts.Addr().(*net.TCPAddr).AddrPort(), Patience: 400 * time.Millisecond}), Timeout)
 }
 
+// As when a stream is stopped while what carries its connection is gone.
+func TestAConnectionThatWaitsForItsServerCanBeStopped(t *testing.T) {
+	t.Parallel()
+	here, server := net.Pipe()
+	defer here.Close()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	read := make(chan Result)
+	go func() { read <- readHead(ctx, here, Result{}) }()
+	if _, err := server.Write(request[:1]); err != nil { // it returns when this byte was read
+		t.Fatal(err)
+	}
+	cancel()
+	want(t, <-read, Timeout)
+}
+
 // spoil runs a server that modifies its replies with spoil, and closes connections after
 // parts replies.
 func spoil(t *testing.T, parts int, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {

@@ -22,21 +22,26 @@ func (c Check) dial(ctx context.Context) (net.Conn, Result) {
 		return nil, r.failed(because(err), err.Error())
 	}
 	r.RTT = time.Since(begin)
-	if until, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(until) // fails only on a closed socket
+	if r = readHead(ctx, conn, r); r.Failure != "" {
+		_ = conn.Close()
+		return nil, r
 	}
+	return conn, r
+}
+
+// readHead reads the first data of a server, until ctx ends.
+func readHead(ctx context.Context, conn net.Conn, r Result) Result {
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })() // fails only on a closed socket
 	var head [headLen]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
-		_ = conn.Close()
-		return nil, r.failed(because(err), fmt.Sprintf("connected, but received nothing: %v", err))
+		return r.failed(because(err), fmt.Sprintf("connected, but received nothing: %v", err))
 	}
 	from, _, ok := parseReply(head[:])
 	if !ok {
-		_ = conn.Close()
-		return nil, r.failed(Corrupted, "the server is not an echo server of Strait")
+		return r.failed(Corrupted, "the server is not an echo server of Strait")
 	}
 	r.Source = from.Addr()
-	return conn, r
+	return r
 }
 
 // tcp sends the payload over a new connection and compares what comes back.
