@@ -75,15 +75,27 @@ func planBorrow(ctx context.Context, c operator.Cluster, o *BorrowOptions) (plan
 		o.NodeName = was.NodeName
 	}
 	node := borrower.NodeName(o.Peering, o.NodeName)
-	switch is, err := c.Client.Nodes().Get(ctx, node, metav1.GetOptions{}); {
-	case err == nil && is.Labels[translate.PeeringLabel] != o.Peering:
+	switch is, err := isMachine(ctx, c, node, o.Peering); {
+	case err != nil:
+		return nil, err
+	case is:
 		return nil, fmt.Errorf("%s: node %s exists, and is not the virtual node of Peering %s; choose another name: --node-name", c.Name, node, o.Peering)
-	case err != nil && !apierrors.IsNotFound(err):
-		return nil, c.Failed("read node "+node, err)
 	}
 	v := values{Namespace: Namespace, Agent: borrower.Name(o.Peering), Command: "borrower", Peering: o.Peering, Image: o.Image,
 		Node: node, RuntimeClass: runtimeClass(o.Peering)}
 	return plan, plan.add(v, "agents.yaml", "runtimeclass.yaml")
+}
+
+// isMachine reports whether a node exists that is not the virtual node of a Peering.
+func isMachine(ctx context.Context, c operator.Cluster, node, peering string) (bool, error) {
+	is, err := c.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, c.Failed("read node "+node, err)
+	}
+	return is.Labels[translate.PeeringLabel] != peering, nil
 }
 
 func runtimeClass(peering string) string { return "strait-" + peering }

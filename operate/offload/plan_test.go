@@ -51,3 +51,19 @@ func TestTheNodeOfAMachineIsNotBorrowed(t *testing.T) {
 		}
 	}
 }
+
+// A Peering written by hand may name a machine, which would be drained and deleted.
+func TestTheNodeOfAMachineIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	c := operator.Cluster{Name: "a", Client: fakekube.New(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine"}},
+		&v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{Borrow: &v1alpha1.PeeringBorrow{NodeName: "machine"}}},
+	).Client(t)}
+	if _, err := offload.Unborrow(t.Context(), c, offload.UnborrowOptions{Peering: "b"}); err == nil || !strings.Contains(err.Error(), "remove spec.borrow") {
+		t.Error(err)
+	}
+	is, err := c.Client.Nodes().Get(t.Context(), "machine", metav1.GetOptions{})
+	if err != nil || is.Spec.Unschedulable {
+		t.Errorf("the machine is %+v, %v", is, err)
+	}
+}

@@ -52,6 +52,12 @@ func PlanUnborrow(ctx context.Context, c operator.Cluster, o UnborrowOptions) (u
 	case len(nodes.Items) > 0:
 		u.Node = nodes.Items[0].Name
 	}
+	switch is, err := isMachine(ctx, c, u.Node, o.Peering); {
+	case err != nil:
+		return u, err
+	case is:
+		return u, fmt.Errorf("%s: node %s is not the virtual node of Peering %s, and is not drained; remove spec.borrow of the Peering, and run strait unborrow again", c.Name, u.Node, o.Peering)
+	}
 	namespaces, err := operator.List(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{LabelSelector: borrower.OffloadLabel + "=" + o.Peering})
 	if err != nil {
 		return u, err
