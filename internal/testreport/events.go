@@ -97,6 +97,9 @@ func add(tests map[string]*test, e event) {
 	}
 	switch e.Action {
 	case "start", "run":
+		if t.running { // its binary crashed, and it is run again
+			t.failures++
+		}
 		t.running = true
 	case "output":
 		if text := strings.TrimSpace(e.Output); text != "" && !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "=== ") {

@@ -32,8 +32,9 @@ func TestReadDistinguishesOutcomes(t *testing.T) {
 		"run TestC", "output TestC     c_test.go:12: left out: no root", "output TestC --- SKIP: TestC", "skip TestC",
 		"run TestD", "fail TestD",
 		"run TestE",
+		"run TestF",
 		"fail",
-		"start", "run TestD", "pass TestD", "pass", // run again
+		"start", "run TestD", "pass TestD", "run TestF", "pass TestF", "pass", // run again
 	))
 	want := []result{
 		{"p", "TestA", pass, "", 0.5},
@@ -41,7 +42,8 @@ func TestReadDistinguishesOutcomes(t *testing.T) {
 		{"p", "TestB/x", fail, "", 0.5},
 		{"p", "TestC", skip, "left out: no root", 0.5},
 		{"p", "TestD", flaky, "", 0.5},
-		{"p", "TestE", fail, "", 0}, // never ended
+		{"p", "TestE", fail, "", 0},    // never ended
+		{"p", "TestF", flaky, "", 0.5}, // crashed
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
