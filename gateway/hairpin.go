@@ -70,7 +70,7 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	}
 	packet.DecrementTTL(b, ip)
 	e.g.see(IntoNode, b)
-	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: e.reassembled}
+	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: hash, ECN: packet.ECN(b, ip.Version), Reassembled: e.reassembled}
 	if how.by != uncut {
 		r.Pieces = &e.pieces
 		if !e.divide(f, b, ip, how, hash) {
