@@ -463,16 +463,23 @@ func TestT8_AFloodWithoutASessionFillsNoMemory(t *testing.T) {
 	}
 }
 
-// A link whose WireGuard sends nothing for a while keeps what was handed over, and sends it when WireGuard sends again,
-// although nothing else wakes it.
-func TestPacketsHandedOverAreSentWhenWireGuardSendsAgain(t *testing.T) {
-	t.Parallel()
+// newStalled returns a fixture whose device does not read the overlay, and whose WireGuard sends nothing.
+func newStalled(t *testing.T) *fixture {
+	t.Helper()
 	f := newFixture(t)
 	if err := f.device.readOverlay(false); err != nil {
 		t.Fatal(err)
 	}
-	r, looks := &f.device.read, 0
-	r.unsent = maxUnsent
+	f.device.read.unsent = maxUnsent
+	return f
+}
+
+// A link whose WireGuard sends nothing for a while keeps what was handed over, and sends it when WireGuard sends again,
+// although nothing else wakes it.
+func TestPacketsHandedOverAreSentWhenWireGuardSendsAgain(t *testing.T) {
+	t.Parallel()
+	f, looks := newStalled(t), 0
+	r := &f.device.read
 	r.try = func() bool {
 		if looks++; looks == 5 { // one for Wait, one for each wake, and further ones by the clock
 			r.unsent = 0
@@ -491,12 +498,8 @@ func TestPacketsHandedOverAreSentWhenWireGuardSendsAgain(t *testing.T) {
 // They do not wait for ever, and do not keep the goroutine of the link busy meanwhile: the remote gateway may be gone for hours.
 func TestPacketsHandedOverAreDroppedWhenWireGuardSendsNothing(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	if err := f.device.readOverlay(false); err != nil {
-		t.Fatal(err)
-	}
-	r, looks := &f.device.read, 0
-	r.unsent = maxUnsent
+	f, looks := newStalled(t), 0
+	r := &f.device.read
 	const packets = 100
 	for range packets {
 		if reason := f.device.Forward([]byte("handed over")); reason != gateway.NoReason {
