@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 
@@ -101,5 +102,5 @@ func gatewayOf(c *config.Gateway) *gateway.Gateway {
 	if err != nil {
 		panic(err) // the configurations of this file are valid
 	}
-	return gateway.New(t)
+	return gateway.New(t, rand.NewPCG(1, 2))
 }

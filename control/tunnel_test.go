@@ -76,7 +76,7 @@ func newSide(t *testing.T, name string) *side {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	if s.fabric, err = tun.Open(gateway.New(table), overlay, tun.Options{Log: log}); err != nil {
+	if s.fabric, err = tun.Open(gateway.New(table, rand.NewPCG(1, 2)), overlay, tun.Options{Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	s.port = ports.Free(t, 1)[0]

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -71,7 +72,7 @@ func inTurn(packets [][]byte, headers int, pass func([]byte) gateway.Result) fun
 // benchmarkJourney measures packets of one flow, and of several that alternate.
 func benchmarkJourney(b *testing.B, journey func(*gateway.Gateway, [][]byte) func() gateway.Result, flows []flow, want gateway.Verdict) {
 	for _, routes := range routeCounts {
-		g := gateway.New(tableOf(b, clusterOf(routes), gateway.MTUs{Overlay: 1450, Tunnel: 1400}))
+		g := gateway.New(tableOf(b, clusterOf(routes), gateway.MTUs{Overlay: 1450, Tunnel: 1400}), rand.NewPCG(1, 2))
 		for _, size := range []int{1400, 64} {
 			for _, flows := range [][]flow{flows[:1], flows} {
 				b.Run(fmt.Sprintf("size=%d/routes=%d/flows=%d", size, routes, len(flows)), func(b *testing.B) {
@@ -102,7 +103,7 @@ func BenchmarkEgressSuperFrame(b *testing.B) {
 	for _, size := range []int{60_000, 100} {
 		for _, seen := range []bool{true, false} {
 			b.Run(fmt.Sprintf("size=%d/handshake=%t", size, seen), func(b *testing.B) {
-				g := gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1440}))
+				g := gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1440}), rand.NewPCG(1, 2))
 				e := gateway.NewEgress(g)
 				if seen {
 					r := gateway.NewIngress(g).Packet(flow{src: "172.16.3.4", dst: benchOut.src, from: 443, to: 12345}.tcp(syn|ack, mss(9000), nil), start)
@@ -129,7 +130,7 @@ func BenchmarkEgressSuperFrame(b *testing.B) {
 }
 
 func BenchmarkEgressTooBigAnswered(b *testing.B) {
-	e := gateway.NewEgress(gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1400})))
+	e := gateway.NewEgress(gateway.New(tableOf(b, clusterOf(1), gateway.MTUs{Overlay: 1450, Tunnel: 1400}), rand.NewPCG(1, 2)))
 	f := benchOut
 	f.df = true
 	datagram := benchNode.frame(sized(1401, f))

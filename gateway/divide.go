@@ -24,7 +24,7 @@ const (
 // kernel left that to a network card and the packet stays whole. longest is the length of the longest
 // fragment of a reassembled datagram, which may be fragmented as before; 0: it was not reassembled. fits
 // is false if the leg cannot carry the packet.
-func (e *Egress) fit(mtu int, b []byte, ip *packet.IP, longest int, hash uint32) (how division, fits bool) {
+func (e *Egress) fit(mtu int, b []byte, ip *packet.IP, longest int) (how division, fits bool) {
 	if e.datagram != 0 && ip.Proto == packet.ProtoUDP {
 		if longest == 0 {
 			longest = min(len(b), int(ip.Header)+packet.UDPHeaderLen+e.datagram)
@@ -32,7 +32,7 @@ func (e *Egress) fit(mtu int, b []byte, ip *packet.IP, longest int, hash uint32)
 		return division{by: datagrams}, longest <= mtu
 	}
 	if packet.IsPartial(b, ip) {
-		if size, cwrOnce := e.g.hints.segment(mtu, b, ip, hash); size != 0 {
+		if size, cwrOnce := e.g.hints.segment(mtu, b, ip); size != 0 {
 			return division{segments, size, cwrOnce}, true
 		}
 		packet.Complete(b, ip)

@@ -190,7 +190,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	r := Result{Verdict: ToTunnel, Owner: owner, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
-	how, fits := e.fit(t.tunnelMTU, b, ip, longest, r.Hash)
+	how, fits := e.fit(t.tunnelMTU, b, ip, longest)
 	if !fits {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -149,7 +150,7 @@ func FuzzEgressFrame(f *testing.F) {
 	f.Add(slices.Concat([]byte{1, 0, 0x65, 0x58, 0, 0, 101, 0, 1, 2, 3, 0}, node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil))[8:]), uint8(0), uint16(0))
 
 	c := configured(f, clusterA)
-	g, rule := gateway.New(tableOf(f, c, mtus)), rulesOf(c)
+	g, rule := gateway.New(tableOf(f, c, mtus), rand.NewPCG(1, 2)), rulesOf(c)
 	now := start
 	f.Fuzz(func(t *testing.T, datagram []byte, from uint8, size uint16) {
 		now = now.Add(time.Second) // the budgets of nodes are full again
@@ -214,7 +215,7 @@ func FuzzIngressPacket(f *testing.F) {
 	f.Add(flow{src: "fe80::b", dst: "fe80::a"}.udp(counting(20)))
 
 	c := configured(f, clusterA)
-	g, rule := gateway.New(tableOf(f, c, mtus)), rulesOf(c)
+	g, rule := gateway.New(tableOf(f, c, mtus), rand.NewPCG(1, 2)), rulesOf(c)
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		b, unharmed := guard(sent)
 		i := gateway.NewIngress(g)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -28,9 +29,14 @@ type told struct {
 	until time.Time
 }
 
-// New returns a gateway with the table t, which must not be nil.
-func New(t *Table) *Gateway {
+// New returns a gateway with the table t, which must not be nil. The output of random, which
+// New reads and does not keep, must be unpredictable.
+func New(t *Table, random rand.Source) *Gateway {
 	g := new(Gateway)
+	for i := range g.hints.key {
+		g.hints.key[i] = random.Uint64()
+	}
+	g.fragmentIDs.Store(uint32(random.Uint64()))
 	g.table.Store(t)
 	return g
 }

@@ -49,7 +49,7 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
 	hash := packet.FlowHash(b, ip)
-	how, fits := e.fit(t.overlayMTU, b, ip, longest, hash)
+	how, fits := e.fit(t.overlayMTU, b, ip, longest)
 	if !fits {
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.overlayMTU, now)
 	}

@@ -27,8 +27,12 @@ import (
 //
 // Ingress writes it on SYNs and errors, Egress reads it for packets with unfinished checksums.
 // No lock is needed: a slot is one word, with the flow's hash in the high half and the hint in
-// the low half.
-type segmentHints struct{ slots [4096]atomic.Uint64 }
+// the low half. The hash has a secret key, so that no remote pod can choose a flow of its own
+// whose SYN changes the segments of another flow.
+type segmentHints struct {
+	key   packet.FlowKey
+	slots [4096]atomic.Uint64
+}
 
 // hint is what is known of a flow.
 type hint struct {
@@ -71,27 +75,30 @@ func (h *segmentHints) set(hash uint32, known hint) {
 // distinguishes the two by the type of the super-packet, which the gateway does not see. If the
 // handshake did not pass here, CWR is copied: for classic ECN that does little harm, because
 // a mark on one segment, which CWR of the next one ends, is still acknowledged once with ECE.
-func (h *segmentHints) segment(mtu int, b []byte, ip *packet.IP, hash uint32) (size int, cwrOnce bool) {
-	known, ok := h.get(hash)
+func (h *segmentHints) segment(mtu int, b []byte, ip *packet.IP) (size int, cwrOnce bool) {
+	if ip.Proto != packet.ProtoTCP || len(b) <= min(mtu, smallestSegment) {
+		return 0, false
+	}
+	known, ok := h.get(h.key.Hash(b, ip))
 	if !ok {
 		known.size = packet.MinIPv6MTU
 	}
 	return segmentTo(b, ip, known.size, mtu), known.classicECN
 }
 
-// segmentTo returns size, but at most mtu, if a packet is TCP and has to be cut to it, else 0.
+// segmentTo returns size, but at most mtu, if a TCP packet has to be cut to it, else 0.
 // A packet that fits mtu and cannot be cut, a SYN with data for instance, is one segment.
 func segmentTo(b []byte, ip *packet.IP, size, mtu int) int {
 	size = min(size, mtu)
 	switch {
-	case ip.Proto != packet.ProtoTCP, len(b) <= size, len(b) <= mtu && !packet.Segmentable(b, ip, size):
+	case len(b) <= size, len(b) <= mtu && !packet.Segmentable(b, ip, size):
 		return 0
 	}
 	return size
 }
 
 // learnSYN stores what a SYN or SYN-ACK announces.
-func (h *segmentHints) learnSYN(b []byte, ip *packet.IP, hash uint32) {
+func (h *segmentHints) learnSYN(b []byte, ip *packet.IP) {
 	if !packet.IsSYN(b, ip) {
 		return
 	}
@@ -99,7 +106,7 @@ func (h *segmentHints) learnSYN(b []byte, ip *packet.IP, hash uint32) {
 	if !ok {
 		mss = defaultMSS[index(ip.Version)]
 	}
-	h.set(hash, hint{int(mss) + packet.TCPHeaderLen + fixedHeader(ip.Version), packet.NegotiatesClassicECN(b, ip)})
+	h.set(h.key.Hash(b, ip), hint{int(mss) + packet.TCPHeaderLen + fixedHeader(ip.Version), packet.NegotiatesClassicECN(b, ip)})
 }
 
 // defaultMSS is the MSS of a far end that announces none (RFC 9293 section 3.7.1).
@@ -121,7 +128,7 @@ func (h *segmentHints) learnTooBig(b []byte, ip *packet.IP, quote []byte, q *pac
 		return
 	}
 	mtu = max(mtu, smallestMTU[index(ip.Version)])
-	hash := packet.FlowHash(quote, q)
+	hash := h.key.Hash(quote, q)
 	known, ok := h.get(hash)
 	if !ok {
 		known.size = packet.MinIPv6MTU

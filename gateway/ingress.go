@@ -125,9 +125,8 @@ func (i *Ingress) learn(t *Table, b []byte) uint32 {
 	if mss := t.mss[index(ip.Version)]; mss != 0 {
 		packet.ClampMSS(b, ip, mss)
 	}
-	hash := packet.FlowHash(b, ip)
-	i.g.hints.learnSYN(b, ip, hash)
-	return hash
+	i.g.hints.learnSYN(b, ip)
+	return packet.FlowHash(b, ip)
 }
 
 // readHint learns from a copy of a packet that another gateway forwards (Result.Hint). It says no more than that packet

@@ -166,6 +166,42 @@ func TestWhatIsNotKnownIsSegmentedToASizeThatEveryPathCarries(t *testing.T) {
 	}
 }
 
+// A remote pod can choose ports with which FlowHash returns the same for a flow of its own and another one.
+func TestT11_ARemotePodCannotChooseTheSegmentsOfAnotherFlow(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		s := superSenders(w)[0]
+		its, others := collision(t, s.out)
+		a := newA(t)
+		s.inner.from, s.inner.to = its.from, its.to
+		expectVerdict(t, a.fromTunnel(s.inner.back().tcp(syn|ack, mss(600), nil)), gateway.ToNode)
+		s.out = others
+		if n := s.expectSegments(t, a, 5000); n != everyPath {
+			t.Errorf("a segment of %d bytes after a SYN of a flow with the same FlowHash, want %d", n, everyPath)
+		}
+	}
+}
+
+// collision returns two flows between the hosts of f with the same FlowHash.
+func collision(t *testing.T, f flow) (a, b flow) {
+	t.Helper()
+	seen := make(map[uint32]flow)
+	for f.from = 1; f.from < 1000; f.from++ {
+		for f.to = 1; f.to < 1000; f.to++ {
+			packed := f.tcp(ack, nil, nil)
+			var ip packet.IP
+			packet.Parse(packed, &ip)
+			hash := packet.FlowHash(packed, &ip)
+			if other, ok := seen[hash]; ok {
+				return other, f
+			}
+			seen[hash] = f
+		}
+	}
+	t.Fatal("a million flows have different hashes")
+	return f, f
+}
+
 // An MSS below 1280 bytes applies too.
 func TestAGatewayKeepsToASmallMSS(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -254,7 +255,7 @@ func TestATraceTakesNothingFromTheBudgetsOfNodes(t *testing.T) {
 // BenchmarkProbe measures the answer to one node's probe.
 func BenchmarkProbe(b *testing.B) {
 	for _, routes := range routeCounts {
-		e := gateway.NewEgress(gateway.New(tableOf(b, clusterOf(routes), gateway.MTUs{Overlay: 1450, Tunnel: 1400})))
+		e := gateway.NewEgress(gateway.New(tableOf(b, clusterOf(routes), gateway.MTUs{Overlay: 1450, Tunnel: 1400}), rand.NewPCG(1, 2)))
 		datagram := benchNode.frame(flow{src: "10.200.0.0", dst: v4.gateway, to: nodeprobe.Port}.udp(request(1)))
 		now := start
 		b.Run(map[bool]string{true: "nodes=1", false: "nodes=5000"}[routes == 1], func(b *testing.B) {

@@ -150,7 +150,7 @@ func (t Tracer) TracePacket(b []byte, now time.Time) Trace {
 // alone returns a gateway for one packet, with empty flows. Any port may be chosen for a
 // masqueraded source.
 func (t Tracer) alone() *Gateway {
-	g := New(t.Table)
+	g := New(t.Table, rand.NewPCG(0, 0))
 	g.traced = true
 	g.owners.Store(t.owners)
 	if t.masqueraded.Size() > 0 {

@@ -93,7 +93,7 @@ func FuzzTraceOfFramesEqualsTheRealJourney(f *testing.F) {
 		if !bytes.Equal(datagram, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
-		checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(kept, w.outer(), now))
+		checkTrace(t, tr, gateway.NewEgress(gateway.New(table, rand.NewPCG(1, 2))).Frame(kept, w.outer(), now))
 		if tr.Packet != nil {
 			checkEntries(t, tr, datagram[len(datagram)-innerLen(datagram, w.encapsulation):])
 		}
@@ -126,7 +126,7 @@ func FuzzTraceOfPacketsEqualsTheRealJourney(f *testing.F) {
 		if !bytes.Equal(b, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
-		checkTrace(t, tr, gateway.NewIngress(gateway.New(table)).Packet(kept, start))
+		checkTrace(t, tr, gateway.NewIngress(gateway.New(table, rand.NewPCG(1, 2))).Packet(kept, start))
 		if tr.Packet != nil {
 			checkEntries(t, tr, b)
 		}
@@ -151,11 +151,11 @@ func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 			}
 			out := flow{src: pod, dst: seen, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
 			tr := gateway.NewTracer(table).TraceFrame(w.frame(out), w.outer(), now)
-			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.outer(), now))
+			checkTrace(t, tr, gateway.NewEgress(gateway.New(table, rand.NewPCG(1, 2))).Frame(w.frame(out), w.outer(), now))
 			checkEntries(t, tr, out)
 			in := flow{src: remote, dst: pod, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
 			back := gateway.NewTracer(table).TracePacket(in, start)
-			checkTrace(t, back, gateway.NewIngress(gateway.New(table)).Packet(slices.Clone(in), start))
+			checkTrace(t, back, gateway.NewIngress(gateway.New(table, rand.NewPCG(1, 2))).Packet(slices.Clone(in), start))
 			checkEntries(t, back, in)
 			if tr.Verdict == gateway.ToTunnel && back.Verdict == gateway.ToNode {
 				forwarded++

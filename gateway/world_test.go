@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -170,7 +171,7 @@ func tableOf(t testing.TB, c *config.Gateway, m gateway.MTUs) *gateway.Table {
 }
 
 func sideOf(table *gateway.Table, node wire) *side {
-	g := gateway.New(table)
+	g := gateway.New(table, rand.NewPCG(1, 2))
 	return &side{g, gateway.NewEgress(g), gateway.NewIngress(g), gateway.NewOrigin(g), node, start}
 }
 

@@ -10,8 +10,17 @@ import (
 // have the same hash as long as they show the same two addresses. Ports count for TCP,
 // UDP, SCTP, DCCP and UDP-Lite. Fragments are hashed without ports, so that all fragments
 // of a flow stay in order. The hash is not safe against chosen inputs: use it only where a
-// collision affects nothing but load balance.
-func FlowHash(b []byte, ip *IP) uint32 {
+// collision affects nothing but load balance, and a secret FlowKey elsewhere.
+func FlowHash(b []byte, ip *IP) uint32 { return publicFlowKey.Hash(b, ip) }
+
+// FlowKey is the key of a hash of flows. Four unpredictable words that stay secret prevent
+// senders from choosing flows that collide.
+type FlowKey [4]uint64
+
+var publicFlowKey = FlowKey{0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x9e3779b97f4a7c15}
+
+// Hash is FlowHash with this key.
+func (k *FlowKey) Hash(b []byte, ip *IP) uint32 {
 	var src, dst uint64
 	if u := ip.Upper(b); ip.Fragment == Unfragmented && len(u) >= 4 {
 		switch ip.Proto {
@@ -20,8 +29,8 @@ func FlowHash(b []byte, ip *IP) uint32 {
 			dst = uint64(binary.BigEndian.Uint16(u[2:]))
 		}
 	}
-	h := mixAddr(ip.Src, src) + mixAddr(ip.Dst, dst) + uint64(ip.Proto)
-	h = FoldMul(h, 0x9e3779b97f4a7c15)
+	h := k.mix(ip.Src, src) + k.mix(ip.Dst, dst) + uint64(ip.Proto)
+	h = FoldMul(h, k[3])
 	return uint32(h) ^ uint32(h>>32)
 }
 
@@ -32,12 +41,12 @@ func FoldMul(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-func mixAddr(a netip.Addr, port uint64) uint64 {
+func (k *FlowKey) mix(a netip.Addr, port uint64) uint64 {
 	if a.Is4() {
 		b := a.As4()
-		return FoldMul(uint64(binary.BigEndian.Uint32(b[:]))^0xa0761d6478bd642f, port^0xe7037ed1a0b428db)
+		return FoldMul(uint64(binary.BigEndian.Uint32(b[:]))^k[0], port^k[1])
 	}
 	b := a.As16()
-	h := FoldMul(binary.BigEndian.Uint64(b[:8])^0xa0761d6478bd642f, binary.BigEndian.Uint64(b[8:])^0xe7037ed1a0b428db)
-	return FoldMul(h^port, 0x8ebc6af09c88c6e3)
+	h := FoldMul(binary.BigEndian.Uint64(b[:8])^k[0], binary.BigEndian.Uint64(b[8:])^k[1])
+	return FoldMul(h^port, k[2])
 }

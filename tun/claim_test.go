@@ -42,7 +42,7 @@ func TestAClaimKeepsABoundedPartAndOnlyTheFirstTakesEffectAtOnce(t *testing.T) {
 func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("10.70.0.2")
-	d := &director{gateway: gateway.New(new(gateway.Table))}
+	d := &director{gateway: gateway.New(new(gateway.Table), rand.NewPCG(1, 2))}
 	claims := func(name string, fit link.Fitness, claims ...netip.Addr) *member {
 		l := linkUpFor(name, "", 0, time.Time{})
 		claim := link.Claim(claims).Append(nil)

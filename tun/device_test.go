@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -64,7 +65,7 @@ func newFixture(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(table)
+	g := gateway.New(table, rand.NewPCG(1, 2))
 	host, err := newHost(g, overlay, func(src, dst netip.Addr, flow uint32) *Device { return nil }, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -97,7 +98,7 @@ func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: logOfFailure(t, e.gateway), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
+	if e.fabric, err = Open(gateway.New(table, rand.NewPCG(1, 2)), overlay, Options{Log: logOfFailure(t, e.gateway), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
 		t.Fatal(err)
 	}
 	e.port = ports.Free(t, 1)[0]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
@@ -139,7 +140,7 @@ func TestAGatewayWithoutOverlaySocketsSendsItsOwnPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)})
+	f, err := Open(gateway.New(table, rand.NewPCG(1, 2)), overlay, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package tun
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
@@ -40,7 +41,7 @@ func BenchmarkProbesOfNodes(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	fabric, err := Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)})
+	fabric, err := Open(gateway.New(table, rand.NewPCG(1, 2)), overlay, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

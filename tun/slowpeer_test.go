@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -74,7 +75,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.delay.Store(int64(delay))
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), clock: newClock(slog.New(slog.DiscardHandler)),
+		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table), rand.NewPCG(1, 2)))}, own: linkAddress(publicKey(own)), far: linkAddress(c.PublicKey), clock: newClock(slog.New(slog.DiscardHandler)),
 		look: make(chan struct{}, 1),
 	}
 	e.link.wg.bind, e.link.wg.tun, e.link.wg.parent = e, e.link.tun, slog.New(slog.DiscardHandler)

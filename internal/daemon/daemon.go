@@ -74,7 +74,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, errors.Join(err, overlay.Close())
 	}
-	g := gateway.New(table)
+	g := gateway.New(table, random())
 	g.SetFlows(newFlows(c, nil))
 	d.fabric, err = tun.Open(g, overlay, tun.Options{
 		Underlay:     o.Sockets,
