@@ -20,7 +20,7 @@ import (
 
 func (c *controller) gatewayAddresses() (all []netip.Addr) {
 	for _, pod := range c.pods.List() {
-		if pod.Labels[workload.PeeringLabel] == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Labels[workload.PeeringLabel] == "" {
 			continue
 		}
 		all = append(all, addressesOfPod(pod)...)
@@ -28,7 +28,11 @@ func (c *controller) gatewayAddresses() (all []netip.Addr) {
 	return all
 }
 
+// addressesOfPod returns the addresses that a pod has. Those of a pod that has ended may be another pod's.
 func addressesOfPod(pod *corev1.Pod) []netip.Addr {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
 	var texts []string
 	for _, ip := range pod.Status.PodIPs {
 		texts = append(texts, ip.IP)

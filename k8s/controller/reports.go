@@ -128,7 +128,8 @@ func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 }
 
 // merge returns copies of Peerings whose status includes what their gateways report. What a
-// gateway reported earlier stays while its pod is replaced.
+// gateway reported earlier stays while its pod is replaced; its addresses do not, because nodes
+// accept overlay packets from them, and another pod may get them.
 //
 // A cluster ID stays with the Peering that has it in its status; of several that announce an
 // ID for the first time, the oldest gets it. The status of the others has no ID.
@@ -144,7 +145,7 @@ func merge(peerings []*v1alpha1.Peering, n *network.Network, pods gatewayPods, n
 				g = *p.Status.Gateways[i].DeepCopy()
 			}
 			pod := pods[name]
-			g.LinkUp = pod.linkUp()
+			g.LinkUp, g.PodAddresses = pod.linkUp(), nil
 			if pod.Pod != nil {
 				placed(&g, pod.Pod)
 			}
@@ -176,9 +177,7 @@ func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		g.Node = pod.Spec.NodeName
 	}
-	if len(pod.Status.PodIPs) > 0 {
-		g.PodAddresses = cidrs.IPs(addressesOfPod(pod))
-	}
+	g.PodAddresses = cidrs.IPs(addressesOfPod(pod))
 }
 
 // reported sets the keys and the MTU of a gateway. A key of a generation that the Peering

@@ -130,6 +130,31 @@ func TestWhatAGatewayReportedStaysWhileItsPodIsReplaced(t *testing.T) {
 	}
 }
 
+// Nodes accept overlay packets from these addresses, and another pod may get those of one that has ended.
+func TestT1_AGatewayWhosePodHasEndedHasNoAddresses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*scene)
+		want int
+	}{
+		"running":         {func(*scene) {}, 1},
+		"being deleted":   {func(s *scene) { s.pods["b-0"].DeletionTimestamp = &metav1.Time{Time: noon} }, 1},
+		"evicted":         {func(s *scene) { s.pods["b-0"].Status.Phase = corev1.PodFailed }, 0},
+		"ended":           {func(s *scene) { s.pods["b-0"].Status.Phase = corev1.PodSucceeded }, 0},
+		"not started yet": {func(s *scene) { s.pods["b-0"].Status.PodIPs = nil }, 0},
+		"gone":            {func(s *scene) { s.pods = nil }, 0},
+	} {
+		s := working()
+		s.pods["b-0"].Status.PodIPs = []corev1.PodIP{{IP: "10.0.1.9"}}
+		s.pass()
+		c.edit(s)
+		s.pass()
+		if g := s.peering.Status.Gateways[0]; len(g.PodAddresses) != c.want || g.PublicKey != keyHere {
+			t.Errorf("%s: %v, want %d addresses, and the key", name, g.PodAddresses, c.want)
+		}
+	}
+}
+
 func TestTheAgeOfAKeyBeginsWithItsFirstUse(t *testing.T) {
 	t.Parallel()
 	report := func(key v1alpha1.PublicKey, generation int32) *v1alpha1.GatewayReportStatus {
