@@ -50,7 +50,7 @@ func working() *scene {
 		Announcement: &v1alpha1.Announcement{Revision: 2, HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
 			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}
-	s.pods = gatewayPods{"b-0": {aGatewayPod("b-0", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{
+	s.pods = gatewayPods{"b-0": {Pod: aGatewayPod("b-0", corev1.ConditionTrue), report: &v1alpha1.GatewayReportStatus{
 		Peering: "b", PublicKey: keyHere, MTU: 1400,
 		Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true, PathMTU: 1400, Endpoint: "192.0.2.1:51840",
 			RTT: &metav1.Duration{Duration: time.Millisecond}, LastHandshake: &metav1.Time{Time: noon}}},
@@ -79,7 +79,7 @@ func (s *scene) second(ready corev1.ConditionStatus) *corev1.Pod {
 	pod := aGatewayPod("b-1", ready)
 	pod.Spec.NodeName = "node-2"
 	s.peering.Spec.Gateway.Replicas = 2
-	s.pods["b-1"] = gatewayPod{pod, &v1alpha1.GatewayReportStatus{}}
+	s.pods["b-1"] = gatewayPod{Pod: pod, report: &v1alpha1.GatewayReportStatus{}}
 	return pod
 }
 
@@ -162,10 +162,10 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.peering.Spec.Gateway.Replicas = 2
 			old := s.peering.Status.Announcement.DeepCopy()
 			old.Revision, old.HeardAt, old.Prefixes = 1, &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
-			s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Announcement: old}}
+			s.pods["b-1"] = gatewayPod{Pod: aGatewayPod("b-1", corev1.ConditionTrue), report: &v1alpha1.GatewayReportStatus{Announcement: old}}
 		}, "Announced", "True Granted"},
 		{"refused by a gateway that is gone", func(s *scene) {
-			s.pods["b-7"] = gatewayPod{nil, &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
+			s.pods["b-7"] = gatewayPod{Pod: nil, report: &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
 		}, "Announced", "True Granted"},
 
 		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotMapped 10.1.0.0/16 is not mapped: it is taken"},
@@ -192,7 +192,9 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 
 		{"no pod", func(s *scene) { s.pods = nil }, "Ready", "False NoGatewayReady gateway b-0 has no pod yet"},
 		{"no pod, and a link that was up", func(s *scene) { s.pods = nil }, "TunnelUp", "False NoGatewayReady"},
-		{"a pod that is not ready", func(s *scene) { s.pods["b-0"] = gatewayPod{aGatewayPod("b-0", corev1.ConditionFalse), s.report()} }, "Ready",
+		{"a pod that is not ready", func(s *scene) {
+			s.pods["b-0"] = gatewayPod{Pod: aGatewayPod("b-0", corev1.ConditionFalse), report: s.report()}
+		}, "Ready",
 			"False NoGatewayReady the pod of gateway b-0 is not ready; run `kubectl describe pod b-0 --namespace strait-gateways` and check its log"},
 		{"a pod that ends", func(s *scene) { s.pods["b-0"].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
 		{"nothing could be made", func(s *scene) { s.pods, s.problem = nil, "Service b-0: port taken; choose another" }, "Ready",
@@ -364,8 +366,8 @@ func TestOnlyWhoAnswersWakesAPassOfAttachments(t *testing.T) {
 func TestTheStatusMTUIsTheSmallestOfGatewaysThatAreReady(t *testing.T) {
 	s := working()
 	s.peering.Spec.Gateway.Replicas = 3
-	s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{MTU: 1380}}
-	s.pods["b-2"] = gatewayPod{aGatewayPod("b-2", corev1.ConditionFalse), &v1alpha1.GatewayReportStatus{MTU: 1300}}
+	s.pods["b-1"] = gatewayPod{Pod: aGatewayPod("b-1", corev1.ConditionTrue), report: &v1alpha1.GatewayReportStatus{MTU: 1380}}
+	s.pods["b-2"] = gatewayPod{Pod: aGatewayPod("b-2", corev1.ConditionFalse), report: &v1alpha1.GatewayReportStatus{MTU: 1300}}
 	if got := s.pass().MTU; got != 1380 {
 		t.Errorf("got %d", got)
 	}

@@ -274,6 +274,7 @@ func (c *controller) pass(ctx context.Context) error {
 	if c.processes != nil {
 		c.processes.follow(ctx, pods)
 	}
+	c.pacing.links(peerings, pods, now)
 	merged := merge(peerings, network, pods, now)
 	c.pacing.hold(peerings, merged, network.ClusterID, now)
 	p := newPlan(c.client, network, c.nodes.List(), merged, c.mappings.List(), now)

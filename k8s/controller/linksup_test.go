@@ -27,7 +27,7 @@ func TestALinkCountsForAGatewayThatRuns(t *testing.T) {
 		{"the container does not run", func(p *gatewayPod) { p.Status.Conditions[0].Reason = "ContainersNotReady" }, false},
 		{"the pod is being deleted", func(p *gatewayPod) { p.DeletionTimestamp = new(metav1.Now()) }, false},
 	} {
-		pod := gatewayPod{aGatewayPod("b-0", corev1.ConditionFalse), &v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true}}}}
+		pod := gatewayPod{Pod: aGatewayPod("b-0", corev1.ConditionFalse), report: &v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true}}}}
 		pod.Status.Conditions[0].Reason = "ReadinessGatesNotReady"
 		c.change(&pod)
 		if got := pod.linkUp(); got != c.want {

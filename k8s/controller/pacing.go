@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,11 +16,13 @@ import (
 
 // Every node and every gateway watches the status of Peerings, and a remote cluster can announce
 // something else all the time. What it announces changes a status pacedBurst times at once, and
-// then once per pacedInterval; what it causes otherwise, likewise. Links, keys and addresses of
-// this cluster's gateways are not delayed.
+// then once per pacedInterval; what it causes otherwise, likewise. That gateways have a link
+// again is written linkBurst times at once, and then once per pacedInterval; that they have
+// none, always at once. Keys and addresses of this cluster's gateways are not delayed.
 const (
 	pacedInterval = 10 * time.Second
 	pacedBurst    = 3
+	linkBurst     = 30
 )
 
 // pacing delays what remote clusters change in the status of Peerings. It is used by one pass
@@ -30,9 +33,10 @@ type pacing struct {
 }
 
 type paced struct {
-	announcements, statuses, receivers, events ratelimit.Bucket
+	announcements, statuses, receivers, links, events ratelimit.Bucket
 
 	permitted *v1alpha1.Announcement // the last one that was not delayed
+	up        map[string]bool        // gateways with a link, by name; nil before the first pass
 	waking    time.Time              // when a pass begins because of this Peering
 }
 
@@ -51,7 +55,7 @@ func (c *pacing) hold(peerings, merged []*v1alpha1.Peering, own v1alpha1.Cluster
 		switch {
 		case is == nil || next == nil || reflect.DeepEqual(is, next) || peering.Refusal(p, holders, is) != nil: // the first one, or the spec has changed
 		case reflect.DeepEqual(next, of.permitted):
-		case !c.take(of, &of.announcements, now):
+		case !c.take(of, &of.announcements, pacedBurst, now):
 			merged[i].Status.Announcement = is.DeepCopy()
 			continue
 		}
@@ -60,9 +64,25 @@ func (c *pacing) hold(peerings, merged []*v1alpha1.Peering, own v1alpha1.Cluster
 	maps.DeleteFunc(c.byPeering, func(uid types.UID, _ *paced) bool { return !present[uid] })
 }
 
+// links makes gateways unstable whose links came up often: until the next token, passes treat
+// these links as down.
+func (c *pacing) links(peerings []*v1alpha1.Peering, pods gatewayPods, now time.Time) {
+	for _, p := range peerings {
+		of, up := c.of(p), make(map[string]bool)
+		for _, name := range pods.names(p) {
+			if pod := pods[name]; pod.linkUp() {
+				restarted := of.up == nil && slices.Contains(gatewaysUp(p), name)
+				pod.unstable = !of.up[name] && !restarted && !c.take(of, &of.links, linkBurst, now)
+				up[name], pods[name] = !pod.unstable, pod
+			}
+		}
+		of.up = up
+	}
+}
+
 func (c *pacing) status(p *v1alpha1.Peering, was, is *v1alpha1.PeeringStatus, now time.Time) bool {
 	of := c.of(p)
-	return !reflect.DeepEqual(atOnce(was), atOnce(is)) || c.take(of, &of.statuses, now)
+	return !reflect.DeepEqual(atOnce(was), atOnce(is)) || c.take(of, &of.statuses, pacedBurst, now)
 }
 
 // receiver keeps the gateway that receives the exports of the remote cluster if that has changed
@@ -71,7 +91,7 @@ func (c *pacing) receiver(p *v1alpha1.Peering, was, is *v1alpha1.PeeringStatus, 
 	if was.Services == nil || is.Services == nil || was.Services.Receiver == is.Services.Receiver {
 		return
 	}
-	if of := c.of(p); !c.take(of, &of.receivers, now) {
+	if of := c.of(p); !c.take(of, &of.receivers, pacedBurst, now) {
 		is.Services.Receiver = was.Services.Receiver
 	}
 }
@@ -86,11 +106,11 @@ func (c *pacing) of(p *v1alpha1.Peering) *paced {
 }
 
 // take takes a token, or makes a pass begin when there is one.
-func (c *pacing) take(of *paced, bucket *ratelimit.Bucket, now time.Time) bool {
-	if bucket.Take(now, pacedInterval, pacedBurst) {
+func (c *pacing) take(of *paced, bucket *ratelimit.Bucket, burst int, now time.Time) bool {
+	if bucket.Take(now, pacedInterval, burst) {
 		return true
 	}
-	if at := now.Add(bucket.Wait(now, pacedInterval, pacedBurst)); !of.waking.After(now) || at.Before(of.waking) {
+	if at := now.Add(bucket.Wait(now, pacedInterval, burst)); !of.waking.After(now) || at.Before(of.waking) {
 		of.waking = at
 		time.AfterFunc(at.Sub(now), c.wake)
 	}

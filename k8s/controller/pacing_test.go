@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -143,6 +144,52 @@ func TestT10_TheReceiverChangesSeldom(t *testing.T) {
 		is := &v1alpha1.PeeringStatus{Services: &v1alpha1.PeeringServicesStatus{Receiver: "b-7"}}
 		if c.receiver(p, was, is, time.Now()); is.Services.Receiver != "b-7" || woken.Load() == 0 {
 			t.Error("the receiver is not the last one")
+		}
+	})
+}
+
+// The link of a gateway comes up every other second for two minutes. That it is down is never delayed.
+func TestT10_LinksThatComeAndGoChangeAPeeringSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var woken atomic.Int64
+		c := newPacing(func() { woken.Add(1) })
+		s := working()
+		pass := func(up bool) bool {
+			s.report().Links[0].Up = up
+			s.pods = gatewayPods{"b-0": {Pod: s.pods["b-0"].Pod, report: s.report()}}
+			c.links([]*v1alpha1.Peering{s.peering}, s.pods, time.Now())
+			return s.pass().Gateways[0].LinkUp
+		}
+		comes := 0
+		for range 60 {
+			if pass(true) {
+				comes++
+				if !pass(true) {
+					t.Fatal("a link that was not delayed is delayed by the next pass")
+				}
+			} else if c := meta.FindStatusCondition(s.peering.Status.Conditions, v1alpha1.ConditionTunnelUp); c.Status != metav1.ConditionFalse || c.Reason != "Unstable" {
+				t.Fatalf("TunnelUp of a delayed link: %+v", c)
+			}
+			time.Sleep(time.Second)
+			if pass(false) {
+				t.Fatal("a link is up that is down")
+			}
+			time.Sleep(time.Second)
+		}
+		if most := linkBurst + 12; comes > most || comes < most-1 {
+			t.Errorf("came up %d times in 2 minutes, want %d", comes, most)
+		}
+		if woken.Load() == 0 {
+			t.Error("no pass begins because of delayed links")
+		}
+		if time.Sleep(pacedInterval); !pass(true) {
+			t.Error("a link is up, and the status says it is down")
+		}
+		c = newPacing(func() {})
+		c.of(s.peering).links.Spend(time.Now(), pacedInterval, 2*linkBurst)
+		if !pass(true) {
+			t.Error("a controller that starts delays a link that is up")
 		}
 	})
 }

@@ -24,7 +24,9 @@ type gatewayPods map[string]gatewayPod
 
 type gatewayPod struct {
 	*corev1.Pod
-	report *v1alpha1.GatewayReportStatus // nil: none yet
+
+	report   *v1alpha1.GatewayReportStatus // nil: none yet
+	unstable bool                          // its links came up too often, and are treated as down
 }
 
 // gatewayPods returns the pods of the gateways of Peerings, with their reports, also of
@@ -64,7 +66,7 @@ func writtenBy(r *v1alpha1.GatewayReport, pod *corev1.Pod) bool {
 // linkUp reports whether a gateway runs and has a link up, according to the report of this
 // pod.
 func (p gatewayPod) linkUp() bool {
-	return p.Pod != nil && podRuns(p.Pod) && p.report != nil &&
+	return p.Pod != nil && podRuns(p.Pod) && p.report != nil && !p.unstable &&
 		slices.ContainsFunc(p.report.Links, func(l v1alpha1.LinkStatus) bool { return l.Up })
 }
 
@@ -96,6 +98,8 @@ func (g gatewayPods) ready(name string) bool {
 	return ok && podRuns(pod.Pod)
 }
 
+func (g gatewayPods) unstable(name string) bool { return g[name].unstable }
+
 // revisionInEffect returns the revision of this cluster's announcement that the remote
 // cluster has in effect, if it did not accept the last one.
 func (g gatewayPods) revisionInEffect(p *v1alpha1.Peering) (revision int64) {
@@ -116,7 +120,7 @@ func (g gatewayPods) shaken(name string) bool {
 // a stopped gateway is void.
 func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 	for _, name := range g.names(p) {
-		if report := g[name].report; report != nil && g.ready(name) {
+		if report := g[name].report; report != nil && g.ready(name) && !g.unstable(name) {
 			for _, l := range report.Links {
 				if l.Up {
 					up = append(up, l)

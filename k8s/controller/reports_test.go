@@ -109,7 +109,7 @@ func TestT6_AReportCannotPinItsAnnouncementOrUseAKeyOfTheFuture(t *testing.T) {
 func TestWhatAGatewayReportedStaysWhileItsPodIsReplaced(t *testing.T) {
 	s := working()
 	s.report().KeyGeneration, s.peering.Spec.Gateway.Replicas = 1, 2
-	s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{PublicKey: keyThere, KeyGeneration: 1}}
+	s.pods["b-1"] = gatewayPod{Pod: aGatewayPod("b-1", corev1.ConditionTrue), report: &v1alpha1.GatewayReportStatus{PublicKey: keyThere, KeyGeneration: 1}}
 	s.pass()
 	before := *s.peering.Status.DeepCopy()
 	if g := before.Gateways[0]; g.PublicKey != keyHere || !g.LinkUp {

@@ -29,6 +29,8 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 		return condition.New(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; add its gateways to spec.peers, from status.gateways of the remote cluster's Peering")
 	case !slices.ContainsFunc(names, r.pods.ready):
 		return condition.New(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
+	case slices.ContainsFunc(names, r.pods.unstable):
+		return condition.New(metav1.ConditionFalse, "Unstable", "links to the remote cluster come up and go down too often, and are treated as down for up to %s; check the path between the gateways, and that those of the remote cluster keep running", pacedInterval)
 	case was != nil && (was.Status == metav1.ConditionTrue || was.Reason == lost):
 		since := r.now
 		if was.Reason == lost {
