@@ -85,6 +85,26 @@ func TestANamespaceWithoutRightsIsNotReadForEver(t *testing.T) {
 	})
 }
 
+// runWith runs a pod with a restart policy.
+func (j *joined) runWith(t *testing.T, policy corev1.RestartPolicy) {
+	t.Helper()
+	j.a.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"strait.dev/offload": "b"}}},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u-1"}, Status: corev1.PodStatus{Phase: corev1.PodPending},
+			Spec: corev1.PodSpec{NodeName: "strait-b", RestartPolicy: policy, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		})
+	settle(time.Minute)
+	twin, err := j.b.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{})
+	if err == nil {
+		twin.Status.Phase = corev1.PodRunning
+		_, err = j.b.Client(t).Pods("shop").UpdateStatus(t.Context(), twin, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(time.Minute)
+}
+
 // addRunning adds a pod that runs, with its record and its twin.
 func (j *joined) addRunning(t *testing.T) {
 	t.Helper()
@@ -206,6 +226,43 @@ func TestTheConsumerLearnsThatItsPodsHaveEnded(t *testing.T) {
 				happens(t, join(t))
 			})
 		})
+	}
+}
+
+// Without a second run: its restart policy permits none, and whether the first one ended well is not known.
+func TestAPodWhoseRecordIsDeletedFailsInsteadOfRunningTwice(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(t *testing.T, j *joined){
+		"by another client": func(t *testing.T, j *joined) { j.takeBack(t) },
+		"while the link is down, and the namespace is lent again": func(t *testing.T, j *joined) {
+			j.cable.set(true)
+			j.takeBack(t)
+			settle(time.Hour)
+			j.cable.set(false)
+		},
+		"while the lender is away": func(t *testing.T, j *joined) {
+			j.b.BreakWatches()
+			j.takeBack(t)
+		},
+	} {
+		for policy, again := range map[corev1.RestartPolicy]bool{corev1.RestartPolicyNever: false, corev1.RestartPolicyOnFailure: false, corev1.RestartPolicyAlways: true} {
+			t.Run(name+", "+string(policy), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					j := join(t)
+					j.runWith(t, policy)
+					happens(t, j)
+					settle(time.Minute)
+					is, err := j.a.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{})
+					if failed := is.Status.Phase == corev1.PodFailed && is.Status.Reason == "TwinLost"; err != nil || failed == again {
+						t.Errorf("the pod is %s %s, %v", is.Status.Phase, is.Status.Reason, err)
+					}
+					if _, err := j.b.Client(t).Pods("shop").Get(t.Context(), "web", metav1.GetOptions{}); (err == nil) != again {
+						t.Errorf("its twin: %v", err)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -105,7 +105,10 @@ func List(pods []*corev1.Pod, of func(*corev1.Pod) *Template, shelf *Shelf) (lis
 		if leftOut[pod.UID] {
 			continue
 		}
-		entry := protocol.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Finished: translate.Final(pod.Status.Phase)}
+		entry := protocol.Pod{
+			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Finished: translate.Final(pod.Status.Phase),
+			Once: pod.Status.Phase == corev1.PodRunning && !translate.RestartsAlways(&pod.Spec),
+		}
 		if pod.DeletionTimestamp != nil {
 			entry.Deleting = true
 			if pod.DeletionGracePeriodSeconds != nil {

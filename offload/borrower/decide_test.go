@@ -169,6 +169,16 @@ func TestTheListHasThePodsThatTheLenderMayKnow(t *testing.T) {
 	if len(list) != 3 || list[0].UID != "u-2" || list[1].UID != "u-3" || list[2].UID != "u-4" {
 		t.Fatalf("%+v", list)
 	}
+	for _, phase := range []corev1.PodPhase{corev1.PodPending, corev1.PodRunning} {
+		for _, policy := range []corev1.RestartPolicy{"", corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever} {
+			one := runs.DeepCopy()
+			one.Status.Phase, one.Spec.RestartPolicy = phase, policy
+			again, _ := borrower.List([]*corev1.Pod{one}, describe, borrower.NewShelf())
+			if want := phase == corev1.PodRunning && (policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure); again[0].Once != want {
+				t.Errorf("a pod that is %s and restarts %s: %+v", phase, policy, again[0])
+			}
+		}
+	}
 	if list[0].Deleting || list[0].Hash != describe(runs).Hash || !list[1].Deleting || list[1].Grace != 7 || !list[2].Finished {
 		t.Errorf("%+v", list)
 	}

@@ -122,13 +122,18 @@ func (s *Slot) begin() (*Write, *protocol.PodStatus) {
 		return nil, nil
 	case s.Want.Deleting && s.Gone:
 		return nil, s.status(protocol.StateGone)
-	case s.Want.Deleting:
+	case s.Want.Deleting, s.Want.Once && s.Lent && !s.Gone:
 		none := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{translate.OriginLabel: s.Want.UID}}}
 		return &Write{Act: ConfirmGone, Twin: none, UnlessRecord: true, UnlessTwin: true, TakenBack: !s.Lent}, s.pending()
 	case s.Want.Finished:
 		return nil, nil // the consumer has its last status
 	case !s.Lent:
 		is := s.refused("NamespaceNotLent", "the other cluster does not lend the namespace any more")
+		is.Ended = true
+		return nil, is
+	case s.Want.Once: // another client deleted the record, or strait unlend did while the link was down
+		lost := translate.Lost()
+		is := s.refused(lost.Reason, lost.Message)
 		is.Ended = true
 		return nil, is
 	case s.Refused != nil:
@@ -215,7 +220,7 @@ func (s *Slot) keep() (*Write, *protocol.PodStatus) {
 		return w, s.made()
 	case s.Twin != nil, final:
 		return nil, s.made()
-	case last != "" && !translate.RestartsAlways(s.Record):
+	case (last != "" || s.Want != nil && s.Want.Once) && !translate.RestartsAlways(&s.Record.Template.Spec):
 		w := s.finish(translate.Lost())
 		w.UnlessTwin = true
 		return w, s.made()
@@ -247,7 +252,7 @@ func (s *Slot) twinOutdated() bool {
 // finished reports whether a twin's phase is final for the pod. A kubelet also reports a final
 // phase of a pod that is deleted; a twin of a pod that restarts always is then made again.
 func finished(twin *corev1.Pod, record *corev1.PodTemplate) bool {
-	return translate.Final(twin.Status.Phase) && (twin.DeletionTimestamp == nil || !translate.RestartsAlways(record))
+	return translate.Final(twin.Status.Phase) && (twin.DeletionTimestamp == nil || !translate.RestartsAlways(&record.Template.Spec))
 }
 
 func (s *Slot) finish(status *corev1.PodStatus) *Write {

@@ -155,8 +155,8 @@ func (st *State) Refuse(key, reason, message string, now time.Time) {
 	a.failures++
 }
 
-// Gone notes that the API server has neither a record nor a twin of a pod, which was deleted in
-// the consumer.
+// Gone notes that the API server has neither a record nor a twin of a pod, of which none will be
+// made: it was deleted in the consumer, or may not run again.
 func (st *State) Gone(uid string) { st.gone[uid] = true }
 
 // Namespace is what is known about a namespace.

@@ -21,6 +21,7 @@ type Pod struct {
 	Deleting  bool   `json:"deleting,omitempty"`
 	Grace     int64  `json:"grace,omitempty"`    // seconds, of a pod that is deleting
 	Finished  bool   `json:"finished,omitempty"` // its status is terminal: no twin is made
+	Once      bool   `json:"once,omitempty"`     // it has run, and may not run again: no second twin is made
 }
 
 // Key returns the pod's namespace and name.

@@ -15,7 +15,7 @@ var epoch = strings.Repeat("e", 64)
 func list() protocol.Desired {
 	return protocol.Desired{Epoch: epoch, Term: 2, Sequence: 7, Pods: []protocol.Pod{
 		{Namespace: "shop", Name: "web-0", UID: "7f1c2d9e-0000-4000-8000-000000000001", Hash: protocol.Hash([]byte("web"))},
-		{Namespace: "shop", Name: "job.1", UID: "7f1c2d9e-0000-4000-8000-000000000002", Hash: protocol.Hash([]byte("job")), Finished: true},
+		{Namespace: "shop", Name: "job.1", UID: "7f1c2d9e-0000-4000-8000-000000000002", Hash: protocol.Hash([]byte("job")), Finished: true, Once: true},
 		{Namespace: "shop", Name: "old", UID: "7f1c2d9e-0000-4000-8000-000000000003", Deleting: true, Grace: 30},
 	}, Objects: []protocol.Object{
 		{Kind: protocol.KindConfigMap, Namespace: "shop", Name: "settings.v1", Hash: protocol.Hash([]byte("c")), Size: 7},

@@ -37,6 +37,8 @@
 //   - An object without a hash is one that the borrower cannot read now: its copy stays.
 //   - Gone is the only message after which the consumer removes a pod: it has no twin, and none
 //     will be made.
+//   - A pod that has run, and whose restart policy permits no second run, says so in the list
+//     (Once): if its record is gone, no twin is made, and it fails.
 //   - Silence is no message: neither side ends anything because the other does not answer.
 //
 // Input comes from the other cluster and is untrusted: every message is limited in bytes and

@@ -182,10 +182,9 @@ func change(spec, to *corev1.PodSpec) {
 	}
 }
 
-// RestartsAlways reports whether a lost twin of a record is made again.
-func RestartsAlways(record *corev1.PodTemplate) bool {
-	policy := record.Template.Spec.RestartPolicy
-	return policy == corev1.RestartPolicyAlways || policy == ""
+// RestartsAlways reports whether a lost twin of a pod is made again.
+func RestartsAlways(spec *corev1.PodSpec) bool {
+	return spec.RestartPolicy == corev1.RestartPolicyAlways || spec.RestartPolicy == ""
 }
 
 // clip truncates a text of an untrusted source.
