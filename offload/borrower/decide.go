@@ -2,6 +2,7 @@ package borrower
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,6 +40,7 @@ type View struct {
 	Fresh   bool     // the lender answers, and has said all about all pods
 	Lent    []string // namespaces that the lender offers
 	Largest corev1.ResourceList
+	Full    bool            // the list has room for no other pod
 	Reach   []merge.Mapping // of the other cluster's pods
 	Now     metav1.Time
 	Shelf   *Shelf
@@ -59,6 +61,9 @@ func (w *Write) size() int {
 	}
 	return w.Status.Size() + maxEventMessage
 }
+
+// offers reports whether the lender may know the pod after a write.
+func (w *Write) offers() bool { return w.Status != nil && isOffered(w.Status) }
 
 // Template describes what the lender gets of a pod.
 type Template struct {
@@ -90,7 +95,7 @@ func List(pods []*corev1.Pod, of func(*corev1.Pod) *Template, shelf *Shelf) (lis
 	var finished []*corev1.Pod
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !offered(pod) })
 	for _, pod := range pods {
-		if translate.Final(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+		if !takesRoom(pod) {
 			finished = append(finished, pod)
 		}
 	}
@@ -168,6 +173,9 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	if t.Err != nil {
 		return v.waiting(pod, "FieldRefused", t.Err.Error())
 	}
+	if v.Full {
+		return v.waiting(pod, "TooManyPods", fmt.Sprintf("the node has %d pods that have not finished, and can have no more; the pod waits until one has ended", protocol.MaxPods))
+	}
 	if why := translate.TooLarge(&pod.Spec, v.Largest); why != "" {
 		return v.waiting(pod, "TooLarge", why)
 	}
@@ -178,9 +186,28 @@ func offer(pod *corev1.Pod, t *Template, consent Consent, v *View) *Write {
 	return v.status(pod, is)
 }
 
+// Room returns how many more pods can be offered. offers are pods that were, though their status
+// may not say so yet.
+func Room(pods []*corev1.Pod, offers map[types.UID]bool) int {
+	n := protocol.MaxPods
+	for _, pod := range pods {
+		if (offered(pod) || offers[pod.UID]) && takesRoom(pod) {
+			n--
+		}
+	}
+	return n
+}
+
+// takesRoom reports whether List never leaves a pod out that was offered.
+func takesRoom(pod *corev1.Pod) bool {
+	return !translate.Final(pod.Status.Phase) || pod.DeletionTimestamp != nil
+}
+
 // offered reports whether the lender may know a pod.
-func offered(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == Offered })
+func offered(pod *corev1.Pod) bool { return isOffered(&pod.Status) }
+
+func isOffered(s *corev1.PodStatus) bool {
+	return slices.ContainsFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == Offered })
 }
 
 func (v *View) waiting(pod *corev1.Pod, reason, message string) *Write {

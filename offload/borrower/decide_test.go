@@ -226,6 +226,29 @@ func TestAPodThatFitsOnNoMachineIsNotOffered(t *testing.T) {
 	}
 }
 
+func TestAPodWaitsWhileTheListIsFull(t *testing.T) {
+	t.Parallel()
+	p, v := pod(), view()
+	v.Full = true
+	w := borrower.Decide(p, describe(p), nil, borrower.ConsentGiven, v)
+	if w == nil || w.Status.Reason != "TooManyPods" || len(w.Status.Conditions) != 0 {
+		t.Fatalf("%+v", w)
+	}
+	p.Status, v.Full = *w.Status, false
+	if w := borrower.Decide(p, describe(p), nil, borrower.ConsentGiven, v); w == nil || w.Status.Reason != "" || len(w.Status.Conditions) != 1 {
+		t.Errorf("with room: %+v", w)
+	}
+}
+
+func TestOnlyOfferedPodsThatHaveNotFinishedTakeRoom(t *testing.T) {
+	t.Parallel()
+	waits, now, runs, done, ends := pod(), pod(), pod(offered), pod(offered), deleting(pod(offered))
+	now.UID, done.Status.Phase, ends.Status.Phase = "u-2", corev1.PodSucceeded, corev1.PodFailed
+	if got := borrower.Room([]*corev1.Pod{waits, now, runs, done, ends}, map[types.UID]bool{"u-2": true}); got != protocol.MaxPods-3 {
+		t.Errorf("room for %d, want %d", got, protocol.MaxPods-3)
+	}
+}
+
 // A pod whose twin is lost, and not made again yet, has nothing at its address: Services leave it out.
 func TestAPodWithoutATwinIsNotReady(t *testing.T) {
 	t.Parallel()

@@ -90,6 +90,7 @@ type borrower struct {
 	carried    map[string]carried // Services, by key
 	consents   map[string]consent // by namespace
 	budget     budget.Writes
+	offers     map[types.UID]bool // pods that were offered, of which the cache may not know that yet
 }
 
 type described struct {
@@ -117,7 +118,7 @@ func Run(ctx context.Context, o Options) error {
 		lease:    &lease.Lease{Leases: own.Leases(o.Namespace), Name: Name(o.Peering), Holder: rand.Text()},
 		peerings: own.Peerings().Cache(o.Peering), loop: loop.New(),
 		sent: make(map[string]time.Time), consents: make(map[string]consent),
-		shelf: NewShelf(), templates: make(map[types.UID]described), spaces: make(map[string]*space), carried: make(map[string]carried),
+		shelf: NewShelf(), templates: make(map[types.UID]described), spaces: make(map[string]*space), carried: make(map[string]carried), offers: make(map[types.UID]bool),
 	}
 	if err := b.peerings.Notify(b.loop.Wake); err != nil {
 		return err
@@ -242,6 +243,7 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	s := b.link.state(uids, now)
 	b.Stats.pass(pods, s.said)
 	maps.DeleteFunc(b.templates, func(uid types.UID, _ described) bool { return !uids[string(uid)] })
+	maps.DeleteFunc(b.offers, func(uid types.UID, _ bool) bool { return !uids[string(uid)] })
 	again = decideEvery
 	soon := func(failed error) {
 		if failed != nil {
@@ -265,10 +267,12 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 	if s.hello != nil {
 		v.Lent, v.Largest = s.hello.Namespaces, s.hello.Largest
 	}
+	room := Room(pods, b.offers)
 	var writes []*Write
 	late := 0
 	for _, pod := range pods {
 		of := ConsentUnknown
+		v.Full = room <= 0 && !b.offers[pod.UID]
 		if v.Fresh && !offered(pod) {
 			of = b.consent(ctx, pod.Namespace, now)
 		}
@@ -280,6 +284,10 @@ func (b *borrower) pass(ctx context.Context) (again time.Duration, err error) {
 			late++
 			again = min(again, max(wait, loop.Retry))
 			continue
+		}
+		if !offered(pod) && w.offers() && !b.offers[pod.UID] {
+			b.offers[pod.UID] = true
+			room--
 		}
 		writes = append(writes, w)
 	}
