@@ -3,6 +3,8 @@ package diagnose
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"strait.dev/strait/operate/findings"
 	"strait.dev/strait/operate/operator"
@@ -45,19 +47,21 @@ type Options struct {
 func Run(ctx context.Context, o Options) (*Report, error) {
 	defer o.Progress.Done()
 	var seen Seen
-	ready := true
-	for _, c := range operator.Clusters(o.Local, o.Remote) {
-		o.Progress.Say("reading the status of " + c.Name)
-		is := look(ctx, c)
-		ready = ready && is.Err == nil && is.Status.Ready
-		seen.Clusters = append(seen.Clusters, is)
-	}
+	o.Progress.Say("reading the status of " + o.Local.Name)
+	began, missing := time.Now(), seen.look(ctx, o)
 	var err error
 	seen.Findings, err = preflight.Run(ctx, preflight.Options{Local: o.Local, Remote: o.Remote, NoPods: o.NoPods, Image: o.Image, Progress: o.Progress})
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	if ready && o.Remote != nil && !o.NoPods {
+	if missing != "" {
+		// What has just changed is not ready for a moment. A timeout is no error: it is what is wrong.
+		_ = operator.Waiting{For: settleTime - time.Since(began), Progress: o.Progress}.Until(ctx, func(ctx context.Context) (string, error) { return seen.look(ctx, o), nil })
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), err)
+		}
+	}
+	if seen.ready() && o.Remote != nil && !o.NoPods {
 		o.Progress.Say("sending packets between the clusters")
 		report, failed := verify.Run(ctx, o.Local, *o.Remote, "", verify.Options{Image: o.Image, Say: o.Progress.Say})
 		if report != nil {
@@ -68,7 +72,28 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report(seen, o.NoPods), err
 }
 
-func look(ctx context.Context, c operator.Cluster) ClusterSeen {
+// settleTime is the time that peerings have to become ready again.
+const settleTime = 15 * time.Second
+
+// look looks at the objects of all clusters, and returns what is missing that may come by itself.
+func (s *Seen) look(ctx context.Context, o Options) (missing string) {
+	s.Clusters = nil
+	for _, c := range operator.Clusters(o.Local, o.Remote) {
+		s.Clusters = append(s.Clusters, lookAt(ctx, c))
+	}
+	causes := Causes(Seen{Clusters: s.Clusters})
+	if len(causes) == 0 || causes[0].Code == access || causes[0].Code == notJoined {
+		return ""
+	}
+	return "waiting, because of " + causes[0].Evidence[0]
+}
+
+// ready reports whether all peerings are.
+func (s *Seen) ready() bool {
+	return !slices.ContainsFunc(s.Clusters, func(c ClusterSeen) bool { return c.Err != nil || !c.Status.Ready })
+}
+
+func lookAt(ctx context.Context, c operator.Cluster) ClusterSeen {
 	is := ClusterSeen{Name: c.Name}
 	if is.Status, is.Err = operator.ReadReport(ctx, c, nil); is.Err != nil {
 		return is

@@ -48,6 +48,9 @@ const (
 	packets = "packets"
 )
 
+// notJoined is the code of a cluster without a Peering.
+const notJoined = "joined"
+
 // noAnswer is the code of an API server that does not answer.
 const noAnswer = "STRAIT-C001"
 
@@ -97,7 +100,7 @@ func Causes(s Seen) []Cause {
 			continue
 		}
 		if len(c.Status.Peerings) == 0 {
-			all = append(all, candidate{Cause{"joined", "the cluster is not joined to another one", []string{c.Name + ": there is no Peering"},
+			all = append(all, candidate{Cause{notJoined, "the cluster is not joined to another one", []string{c.Name + ": there is no Peering"},
 				"Use strait peer, or strait invite here and strait accept in the other cluster.", ""}, notReached, 0})
 		}
 		for i := range c.Status.Peerings {
