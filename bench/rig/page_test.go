@@ -90,7 +90,7 @@ func TestThePageInDocsIsCurrent(t *testing.T) {
 // A new run changes figures that other pages quote: they name its commit.
 func TestPagesQuoteFiguresOfTheRunInDocs(t *testing.T) {
 	t.Parallel()
-	measured := regexp.MustCompile(`(?m)^\| commit \| (\w+) \|$`).FindStringSubmatch(read(t, "../../docs/evidence/performance.md"))
+	measured := regexp.MustCompile(`(?m)^\| commit \| \S*?([0-9a-f]{7,}) \|$`).FindStringSubmatch(read(t, "../../docs/evidence/performance.md"))
 	if measured == nil {
 		t.Fatal("docs/evidence/performance.md names no commit")
 	}
@@ -138,6 +138,18 @@ func TestPagesHaveTheFiguresOfTheRunInDocs(t *testing.T) {
 		if want := fmt.Sprintf(c.text, c.figures...); !strings.Contains(read(t, "../../"+c.page), want) {
 			t.Errorf("%s lacks %q, which docs/evidence/performance.json says", c.page, want)
 		}
+	}
+}
+
+// What several gateways carry is measured by another command, which writes its own page.
+func TestSizingHasTheFiguresOfSeveralGateways(t *testing.T) {
+	t.Parallel()
+	var times []string
+	for _, found := range regexp.MustCompile(`(?m)^\| [234] gateways, 64 bytes: throughput \| [^|]* \| ([0-9.]+) \|`).FindAllStringSubmatch(read(t, "../../docs/evidence/throughput.md"), -1) {
+		times = append(times, found[1])
+	}
+	if want := "| two, three, four gateways on each side | " + strings.Join(times, ", ") + " times as much as one |"; !strings.Contains(read(t, "../../docs/how-to/sizing.md"), want) {
+		t.Errorf("docs/how-to/sizing.md lacks %q, which docs/evidence/throughput.md says", want)
 	}
 }
 
