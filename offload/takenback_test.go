@@ -229,7 +229,7 @@ func TestTheConsumerLearnsThatItsPodsHaveEnded(t *testing.T) {
 	}
 }
 
-// Without a second run: its restart policy permits none, and whether the first one ended well is not known.
+// The restart policy permits no second run, and whether the first one succeeded is not known.
 func TestAPodWhoseRecordIsDeletedFailsInsteadOfRunningTwice(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(t *testing.T, j *joined){
