@@ -116,7 +116,7 @@ func sameSpec(was, is any) bool {
 // node or that it has none, and its addresses.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
-	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && unschedulable(a) == unschedulable(b) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && restarts(a) == restarts(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
+	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && unschedulable(a) == unschedulable(b) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && restarts(a) == restarts(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(addressesOfPod(a), addressesOfPod(b))
 }
 
 func sameStatefulSet(was, is any) bool {

@@ -3,6 +3,8 @@ package controller
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -16,5 +18,18 @@ func TestChangesOfPodsWakeNoPass(t *testing.T) {
 	is.Spec.PodCIDRs = nil
 	if sameAttachment(was, is) {
 		t.Error("podCIDRs wake none")
+	}
+}
+
+func TestAnEvictionOfAGatewayWakesAPass(t *testing.T) {
+	was := aGatewayPod("b-0", corev1.ConditionFalse)
+	was.Status.PodIPs = []corev1.PodIP{{IP: "10.0.1.9"}}
+	is := was.DeepCopy()
+	is.Status.Phase = corev1.PodRunning
+	if !samePod(was, is) {
+		t.Error("a pod that starts wakes a pass")
+	}
+	if is.Status.Phase = corev1.PodFailed; samePod(was, is) {
+		t.Error("a pod that was evicted wakes none")
 	}
 }
