@@ -3,6 +3,7 @@
 package kernelnat
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func newPipeline(t *testing.T, encapsulation string) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := journey.New(table)
+	g := journey.New(table, rand.NewPCG(1, 2))
 	p.egress, p.ingress = journey.NewEgress(g), journey.NewIngress(g)
 	return p
 }
