@@ -40,25 +40,33 @@ type Desired struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// digest returns the digest of a list, which shows that it is whole.
-func (d *Desired) digest() string {
-	objects, unread := d.Objects, d.Unread
-	if len(objects) == 0 {
-		objects = nil // as a decoded list has them
+// body is the part of an encoded list that its digest covers, in the bytes of the sender: a later
+// version may have more fields.
+type body struct {
+	Pods    json.RawMessage `json:"pods"`
+	Objects json.RawMessage `json:"objects,omitempty"`
+	Unread  json.RawMessage `json:"unread,omitempty"`
+}
+
+// digest returns the digest of an encoded list, which shows that it is whole.
+func digest(text []byte) (string, error) {
+	var b body
+	if err := json.Unmarshal(text, &b); err != nil {
+		return "", err
 	}
-	if len(unread) == 0 {
-		unread = nil
-	}
-	text, err := json.Marshal([]any{d.Pods, objects, unread})
-	if err != nil {
-		panic(err) // plain data can be encoded
-	}
-	return Hash(text)
+	covered, err := json.Marshal(b)
+	return Hash(covered), err
 }
 
 // Sign sets the digest of a list, and returns it.
 func (d *Desired) Sign() string {
-	d.Digest = d.digest()
+	text, err := json.Marshal(d)
+	if err == nil {
+		d.Digest, err = digest(text)
+	}
+	if err != nil {
+		panic(err) // plain data can be encoded
+	}
 	return d.Digest
 }
 
@@ -73,6 +81,9 @@ func DecodeDesired(b []byte) (*Desired, error) {
 	d := new(Desired)
 	if err := decode(b, MaxList, d); err != nil {
 		return nil, err
+	}
+	if is, err := digest(b); err != nil || d.Digest != is {
+		return nil, errors.New("digest: is not that of the list; send the whole list")
 	}
 	if err := d.validate(); err != nil {
 		return nil, err
@@ -103,8 +114,6 @@ func (d *Desired) validate() error {
 		return fmt.Errorf("unread: is not a list of up to %d namespaces", maxLent)
 	case len(d.Objects) > MaxObjects:
 		return fmt.Errorf("objects: %d are too many; send at most %d", len(d.Objects), MaxObjects)
-	case d.Digest != d.digest():
-		return errors.New("digest: is not that of the list; send the whole list")
 	}
 	keys, uids := make(map[string]bool, len(d.Pods)), make(map[string]bool, len(d.Pods))
 	for i := range d.Pods {
