@@ -40,33 +40,27 @@ type Desired struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// body is the part of an encoded list that its digest covers, in the bytes of the sender: a later
-// version may have more fields.
-type body struct {
-	Pods    json.RawMessage `json:"pods"`
-	Objects json.RawMessage `json:"objects,omitempty"`
-	Unread  json.RawMessage `json:"unread,omitempty"`
+// covered is the part of a list that its digest covers. What is received is covered in the bytes of
+// the sender: a later version may have more fields.
+type covered[Pods, Objects, Unread any] struct {
+	Pods    Pods    `json:"pods"`
+	Objects Objects `json:"objects,omitempty"`
+	Unread  Unread  `json:"unread,omitempty"`
 }
 
-// digest returns the digest of an encoded list, which shows that it is whole.
-func digest(text []byte) (string, error) {
-	var b body
-	if err := json.Unmarshal(text, &b); err != nil {
-		return "", err
-	}
-	covered, err := json.Marshal(b)
-	return Hash(covered), err
-}
+type received = covered[json.RawMessage, json.RawMessage, json.RawMessage]
 
-// Sign sets the digest of a list, and returns it.
-func (d *Desired) Sign() string {
-	text, err := json.Marshal(d)
-	if err == nil {
-		d.Digest, err = digest(text)
-	}
+func (c *covered[_, _, _]) digest() string {
+	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // plain data can be encoded
+		panic(err) // plain data, or JSON that was decoded, can be encoded
 	}
+	return Hash(text)
+}
+
+// Sign sets the digest of a list, which shows that it is whole, and returns it.
+func (d *Desired) Sign() string {
+	d.Digest = (&covered[[]Pod, []Object, []string]{d.Pods, d.Objects, d.Unread}).digest()
 	return d.Digest
 }
 
@@ -82,7 +76,8 @@ func DecodeDesired(b []byte) (*Desired, error) {
 	if err := decode(b, MaxList, d); err != nil {
 		return nil, err
 	}
-	if is, err := digest(b); err != nil || d.Digest != is {
+	var r received
+	if err := json.Unmarshal(b, &r); err != nil || d.Digest != r.digest() {
 		return nil, errors.New("digest: is not that of the list; send the whole list")
 	}
 	if err := d.validate(); err != nil {
